@@ -1,0 +1,9 @@
+"""What can be wrong with a drawing. Each message is one sentence that can be shown to the person who drew."""
+
+
+class EmptyDrawingError(ValueError):
+    """There is nothing to read: no ink at all, or no more than a dot."""
+
+
+class InvalidDrawingError(ValueError):
+    """This is not a drawing: a wrong type, shape, size or number, or a file that holds no picture."""
