@@ -1,11 +1,11 @@
 """Pen digits drawn by our own code: writing habits that MNIST lacks, bent at random the way hands bend them.
 
-Strokes come from `pen_habits`; nobody's handwriting is copied or fitted. Every digit is rendered like MNIST.
+Strokes come from `habits`; nobody's handwriting is copied or fitted. Every digit is rendered like MNIST.
 """
 
 import numpy as np
 
-from .pen_habits import HABITS
+from .habits import HABITS
 from .strokes import PEN_WIDTH, rasterize
 
 _STEPS = np.arange(1, 7) / 6  # samples of each curve segment

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
-from capsnet.pen_habits import HABITS, _flag, _seven, arc, corner
+from capsnet.habits import HABITS
+from capsnet.habits.five_to_nine import seven_bar_and_stem
+from capsnet.habits.parts import arc, corner
+from capsnet.habits.zero_to_four import one_flag
 from capsnet.pens import pen_digits, pen_strokes, smooth_curve
 
 
@@ -26,7 +29,7 @@ def test_curve_through_corners_is_the_polyline():
 def test_curve_without_corner_passes_its_points_with_their_common_tangent():
     curve = smooth_curve(np.array([[0, 0], [1, 1], [2, 0.0]]), np.zeros(3, bool))
     assert np.allclose(curve[[0, 6, 12]], [[0, 0], [1, 1], [2, 0]])
-    # By hand: both time steps are 2^(1/4), so the middle tangent is (1, 0) per segment, the free ends' (1, 1.5);
+    # By hand: both time steps are 2^(1/4), so the tangent is (1, 0) in the middle and (1, 1.5) at a free end;
     # half-way the Hermite weights 1/2, 1/2, 1/8, -1/8 give (0.5, 0.5 + 1.5 / 8).
     assert np.allclose(curve[3], [0.5, 0.6875], atol=1e-5)
     assert np.allclose(curve[9], [1.5, 0.6875], atol=1e-5)
@@ -54,10 +57,10 @@ def test_every_habit_stays_in_its_box(digit):
 def test_one_and_seven_stay_apart():
     """The up-stroke of a 1 is steep; the bar of a 7 is flat and stands far from its stem."""
     for seed in range(300):
-        flag = _flag(uniform(seed), drop=0.1 + seed / 350)
+        flag = one_flag(uniform(seed), drop=0.1 + seed / 350)
         assert flag[-1] == corner(0, 0)
         assert slope(flag[0], flag[-1]) >= 41.9
-        bar, stem = _seven(uniform(seed), 58, 6)
+        bar, stem = seven_bar_and_stem(uniform(seed), 58, 6)
         rise = slope(bar[0], bar[1])
         assert -10.1 <= rise <= 6.1
         assert slope(stem[-1], bar[-1]) - rise >= 57.9
