@@ -77,7 +77,7 @@ def is_dot(points):
     """
     extent = float(np.ptp(points, axis=0).max())
     reach = float(np.abs(points).max())
-    return extent <= 1e-9 * reach or extent <= min(3.0, 0.02 * reach)
+    return extent <= max(1e-9 * reach, 1e-100) or extent <= min(3.0, 0.02 * reach)
 
 
 def draw(points, lengths, size, width):
