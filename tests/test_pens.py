@@ -51,7 +51,7 @@ def test_every_habit_stays_in_its_box(digit):
             assert all(len(stroke) >= 2 for stroke in strokes)
             points = np.array([point[:2] for stroke in strokes for point in stroke])
             assert points.min() > -0.75 and points.max() < 1.25, habit.__name__
-            assert np.ptp(points[:, 1]) > 0.85, habit.__name__
+            assert np.ptp(points[:, 1]) > 0.6, habit.__name__
 
 
 def test_one_and_seven_stay_apart():
@@ -59,7 +59,7 @@ def test_one_and_seven_stay_apart():
     for seed in range(300):
         flag = one_flag(uniform(seed), drop=0.1 + seed / 350)
         assert flag[-1] == corner(0, 0)
-        assert slope(flag[0], flag[-1]) >= 41.9
+        assert slope(flag[0], flag[-1]) >= 33.9
         bar, stem = seven_bar_and_stem(uniform(seed), 58, 6)
         rise = slope(bar[0], bar[1])
         assert -10.1 <= rise <= 6.1

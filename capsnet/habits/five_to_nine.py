@@ -28,20 +28,19 @@ def five(u):
 @habit(5, 3)
 def five_separate_bar(u):
     """The top bar is a second stroke that touches, crosses or misses the neck."""
-    x, y, top = u(0.02, 0.14), u(0.3, 0.48), u(0.08, 0.2)
-    bar_x, bar_y, rise = top + u(-0.08, 0.14), u(-0.12, 0.06), u(-0.03, 0.1)
+    x, y, top = u(0, 0.14), u(0.3, 0.48), u(0.08, 0.32)
+    bar_x, bar_y, rise = top + u(-0.2, 0.14), u(-0.12, 0.06), u(-0.03, 0.1)
     body = [(top, 0), corner(x, y)] + five_bowl(u, x, y)
-    return [body, [(bar_x, bar_y), (bar_x + u(0.25, 0.55), bar_y - rise)]]
+    return [body, [(bar_x, bar_y), (max(bar_x, top) + u(0.25, 0.55), bar_y - rise)]]
 
 
 @habit(5, 1.5)
 def five_like_s(u):
-    """No corners: a drawn-out S with a flat top."""
+    """No corners: an S with a flat top, sometimes twice as wide as usual."""
+    wide = u(1.3, 2) if chance(u, 0.25) else 1
     x, y = u(0.05, 0.16), u(0.36, 0.48)
-    return [
-        [(u(0.45, 0.65), u(-0.02, 0.1)), (0.28, 0), (x, y * 0.5), (x + 0.12, y - 0.02)]
-        + five_bowl(u, x + 0.1, y + 0.04)
-    ]
+    top = [(u(0.45, 0.65), u(-0.02, 0.1)), (0.28, 0), (x, y * 0.5), (x + 0.12, y - 0.02)]
+    return [[(wide * px, py) for px, py in top + five_bowl(u, x + 0.1, y + 0.04)]]
 
 
 @habit(5, 1)
@@ -97,12 +96,16 @@ def seven_bar_and_stem(u, least_angle: float, most_rise: float) -> tuple[list[Po
 
 
 def seven_cross(u, bar: list[Point], stem: list[Point]) -> list[Point]:
-    """The short stroke through the stem of a 7."""
-    y, tilt = u(0.38, 0.66), u(-0.08, 0.1)
+    """The short stroke through the stem of a 7, some with a tick down where it begins."""
+    y, tilt = u(0.38, 0.72), u(-0.08, 0.1)
     top, middle, foot = bar[-1][0], stem[0][0], stem[1][0]
     x = top + (middle - top) * 2 * y if y < 0.5 else middle + (foot - middle) * (2 * y - 1)
     left, right = u(0.12, 0.36), u(0.1, 0.36)
-    return [(x - left, y + tilt * left / 0.24), (x + right, y - tilt * right / 0.24)]
+    start = (x - left, y + tilt * left / 0.24)
+    tick = (
+        [(start[0] + u(-0.03, 0.06), start[1] + u(0.06, 0.16)), corner(*start)] if chance(u, 0.2) else [start]
+    )
+    return tick + [(x + right, y - tilt * right / 0.24)]
 
 
 @habit(7, 1)
@@ -126,6 +129,26 @@ def seven_hooked(u):
     sag = [(bar[1][0] * u(0.4, 0.6), y / 2 + u(-0.01, 0.08))] if chance(u, 0.6) else []
     strokes = [start + sag + bar[1:] + stem]
     return strokes + ([seven_cross(u, bar, stem)] if chance(u, 0.5) else [])
+
+
+@habit(7, 1)
+def seven_notched(u):
+    """The hook is as deep as the bar sags: a crossed 7 with a V on top."""
+    bar, stem = seven_bar_and_stem(u, 50, 14)
+    x, y = bar[0]
+    notch = (x + u(0.14, 0.26), y + u(0.1, 0.26))
+    start = [(x - u(0.02, 0.14), y + u(0.2, 0.5)), corner(x, y - 0.04), notch]
+    return [start + bar[1:] + stem, seven_cross(u, bar, stem)]
+
+
+@habit(7, 1.2)
+def seven_arched(u):
+    """Bar and stem are one arch, as at the top of a 2; always crossed."""
+    right, foot = u(0.4, 0.56), u(0.02, 0.3)
+    start = [(u(-0.06, 0.1), u(0.1, 0.28))] if chance(u, 0.7) else [(0.1, u(0.14, 0.22)), (-0.02, 0.1)]
+    arch = start + [(0.16, u(-0.02, 0.06)), (right - 0.08, 0.02), (right, u(0.16, 0.26))]
+    stem = [((right + foot) / 2 + u(0, 0.06), 0.56), (foot, 1)]
+    return [arch + stem, seven_cross(u, [(right, 0)], stem)]
 
 
 @habit(8, 3)
@@ -156,6 +179,14 @@ def eight_from_s(u):
         (u(-0.02, 0.1), 0.78),
     ]
     return [s + [(0.24, u(0.5, 0.56)), (right + u(-0.06, 0.1), up)]]
+
+
+@habit(8, 0.6)
+def eight_ribbon(u):
+    """A leaning S and a straight way back up: two slim, pointed loops, the upper one open or closed."""
+    right, slim = u(0.45, 0.62), u(0.1, 0.22)
+    s = [(right + u(-0.02, 0.06), u(0, 0.1)), (right - 0.24, u(0, 0.08)), (right - 0.36, 0.26), (0.24, 0.52)]
+    return [s + [(u(0.18, 0.26), 0.76), (0.04, 1), (0.1 - slim, 0.86), (right, u(-0.06, 0.08))]]
 
 
 @habit(8, 2)
@@ -214,9 +245,35 @@ def nine_hooked(u):
         (x - 0.06, 0.9),
         (x - 0.18, 1),
         (x - 0.22 - 0.24 * depth, 1 - u(0.0, 0.06)),
-        (x - 0.3 - 0.3 * depth, 0.98 - 0.22 * depth * u(0.2, 1)),
+        (x - 0.3 - 0.3 * depth, 0.98 - 0.32 * depth * u(0.2, 1)),
     ]
     return [ring + [top, (x + u(-0.02, 0.05), 0.55)] + hook]
+
+
+@habit(9, 2)
+def nine_belly(u):
+    """The leg leaves a small ring at its foot, swings to the right and comes back in a wide hook or base."""
+    low, x = u(0.3, 0.42), u(0.24, 0.38)
+    start = u(-10, 70)
+    ring = arc(x, low / 2, u(0.15, 0.25), low / 2, start, -u(500, 535))
+    belly = u(0.46, 0.62)
+    leg = [(belly - 0.06, 0.52), (belly, 0.7), (belly - 0.12, 0.94), (u(0.1, 0.24), u(0.98, 1.02))]
+    return [ring + leg + ([(u(-0.1, 0.04), u(0.78, 1))] if chance(u, 0.6) else [])]
+
+
+@habit(9, 1)
+def nine_flat_ring(u):
+    """A long, flat loop that rises to the right, on a straight leg."""
+    high, wide, rise = u(0.19, 0.28), u(0.38, 0.55), u(0, 0.14)
+    ring = [
+        (wide, 0),
+        (wide * 0.5, rise * 0.3 - 0.02),
+        (0, rise + high * 0.5),
+        (wide * 0.4, rise * 0.7 + high),
+    ]
+    return [
+        ring + [(wide * 0.9, high * 0.7), corner(wide + u(-0.02, 0.04), u(-0.02, 0.06)), (u(0.05, 0.4), 1)]
+    ]
 
 
 @habit(9, 1.5)

@@ -13,10 +13,23 @@ def zero(u):
     return [arc(0.3, 0.5, u(0.2, 0.42), 0.5, middle + 180 - half, middle + 180 + half, grow=u(-0.2, 0.12))]
 
 
+@habit(0, 2.5)
+def zero_struck_through(u):
+    """A small ring on a long, steep slash, like the letter phi."""
+    rx, ry, lean = u(0.14, 0.32), u(0.24, 0.38), radians(u(-12, 40))
+    up, down = u(0.42, 0.6), u(0.42, 0.6)
+    start = u(-60, 60)
+    ring = arc(0.3, 0.5, rx, ry, start, start - u(330, 390))
+    return [
+        ring,
+        [(0.3 + up * sin(lean), 0.5 - up * cos(lean)), (0.3 - down * sin(lean), 0.5 + down * cos(lean))],
+    ]
+
+
 @habit(0, 2)
 def zero_with_tail(u):
     """The end runs over the start: a small hook into the oval, or a tail to the upper right."""
-    rx, start = u(0.25, 0.42), u(-40, 20)
+    rx, start = u(0.25, 0.6), u(-40, 20)
     oval = arc(0.3, 0.5, rx, 0.5, start, start - u(330, 370))
     if chance(u, 0.5):
         tail = [(0.3 + u(-0.05, 0.12), u(0.08, 0.16)), (0.3 + u(-0.1, 0.15), u(0.18, 0.34))]
@@ -51,13 +64,13 @@ def zero_slashed(u):
 
 def one_flag(u, drop: float) -> list[Point]:
     """The up-stroke of a 1 to (0, 0): `drop` of the height, always far steeper than the bar of a 7."""
-    dx = min(drop / tan(radians(u(42, 76))), 0.6)
-    bend = u(-0.12, 0.12) * (dx + drop) / 2
+    dx = min(drop / tan(radians(u(34, 76))), 0.25 + 0.5 * drop, 0.6)
+    bend = u(-0.12, 0.2) * (dx + drop) / 2  # mostly hollow: it sets out flat and ends steep
     return [(-dx, drop), (-dx / 2 + bend * 0.7, drop / 2 + bend), corner(0, 0)]
 
 
 def one_stem(u) -> list[Point]:
-    foot = u(-0.1, 0.12)
+    foot = u(-0.06, 0.12)
     return [(foot / 2 + u(-0.025, 0.025), 0.5), (foot, 1)]
 
 
@@ -83,7 +96,7 @@ def one_with_base(u):
     flag = chance(u, 0.8)
     top, stem = one_flag(u, u(0.1, 0.5)) if flag else [(0, 0)], one_stem(u)
     x, y, tilt = stem[-1][0], 1 + u(-0.05, 0.04), u(-0.05, 0.05)
-    left, right = u(0.12 if flag else 0.25, 0.45), u(0.12, 0.5 if flag else 0.35)  # no flag: far from an L
+    left, right = u(0.12 if flag else 0.25, 0.55), u(0.12, 0.6 if flag else 0.4)  # no flag: far from an L
     return [top + stem, [(x - left, y + tilt), (x + right, y - tilt)]]
 
 
@@ -172,6 +185,15 @@ def four_open(u):
     top = u(-0.05, 0.35)
     first = [(u(0.02, 0.26), u(0, 0.08)), corner(u(-0.05, 0.05), y), (end, y + u(-0.08, 0.04))]
     return [first, [(x - foot * (y - top), top), (x + foot * (1 - y), 1)]]
+
+
+@habit(4, 1)
+def four_low(u):
+    """A long first stroke, and a short stem that starts close above the bar and ends close below it."""
+    y, end, x, foot = u(0.66, 0.84), u(0.4, 0.7), u(0.28, 0.46), u(-0.16, 0.02)
+    top = y - u(0.14, 0.34)
+    first = [(u(0.08, 0.34), 0), corner(u(-0.05, 0.05), y), (end, y + u(-0.1, 0.04))]
+    return [first, [(x, top), (x + foot, y + u(0.2, 0.36))]]
 
 
 @habit(4, 1.5)
