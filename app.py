@@ -1,0 +1,71 @@
+"""The page: draw a digit, see ten capsules answer, bend the winner's pose. Also the entry point of a Space.
+
+python app.py [--host HOST] [--port PORT] [--share] [--model NAME]
+"""
+
+import argparse
+import os
+
+# Before gradio is imported: neither its analytics nor its version check may reach out.
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without the usage text before an error: one line, exit status 2."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def port(text: str) -> int:
+    """A port number; argparse shows the sentence of the error."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port: choose a number from 1 to 65535")
+    return int(text)
+
+
+parser = Parser(
+    prog="app.py", description="Draw a digit, see ten capsules answer, bend the pose of the winner."
+)
+parser.add_argument(
+    "--host", help="address to listen on (default: this machine only; a Space listens everywhere)"
+)
+parser.add_argument("--port", type=port, help="port from 1 to 65535 (default: the first free one from 7860)")
+parser.add_argument("--share", action="store_true", help="also open a public link through gradio.live")
+parser.add_argument(
+    "--model", default="capsnet", help="a name in weights/, a folder, or user/repo on the Hub"
+)
+
+
+def load(name: str):
+    """The model of that name, ready to answer; one that the page cannot use ends with exit status 2."""
+    import torch
+
+    import capsnet
+
+    torch.set_num_threads(min(2, os.cpu_count() or 1))  # one digit is too little work for more
+    try:
+        model = capsnet.load_model(name)
+    except capsnet.ModelError as error:
+        parser.error(str(error))
+    if (model.info.kind, model.info.in_channels, model.info.input_size) != ("digit", 1, 28):
+        parser.error(f"{name} does not read one digit of 28 by 28 grey pixels: choose another model")
+    return model
+
+
+def main() -> None:
+    options = parser.parse_args()
+    model = load(options.model)
+
+    from capsnet.demo import page, theme
+
+    name = os.path.basename(options.model.rstrip("/"))  # of a folder or a repository, what comes last
+    listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
+    try:
+        page.build(model, name).launch(**listen, **theme.launch_options())
+    except OSError as error:  # a port in use, a host that is not this machine's
+        parser.error(f"the page cannot be served there: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+const bars = [...element.querySelectorAll(".bar")], verdict = element.querySelector(".verdict");
+
+function show() {
+  const { lengths, digit, suspects, sentence, detail, pictures } = props.value;
+  const bytes = pictures && decode(pictures);
+  verdict.classList.toggle("error", digit === null && !detail);
+  verdict.querySelector(".marks").replaceChildren(...(suspects.length ? suspects : [null]).map(mark));
+  write(verdict.querySelector("strong"), sentence);
+  write(verdict.querySelector("p span"), detail);
+  bars.forEach((bar, k) => {
+    const length = lengths[k].toFixed(2);
+    bar.querySelector(".fill").style.width = `${100 * lengths[k]}%`;
+    bar.querySelector(".value").textContent = length;
+    paint(bar.querySelector("canvas"), bytes && bytes.subarray(k * SIDE * SIDE, (k + 1) * SIDE * SIDE));
+    bar.classList.toggle("winner", k === digit);
+    bar.disabled = digit === null;
+    bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${length}: bend its pose`);
+  });
+  press(digit);
+}
+
+function mark(k) {
+  const tile = document.createElement("span");
+  tile.className = `digit digit-${k === null ? "none" : k % 10}`;
+  tile.textContent = k === null ? "?" : bars[k].dataset.name;
+  return tile;
+}
+
+// Only what changed, so that a screen reader says it once.
+function write(place, text) {
+  if (place.textContent !== text) place.textContent = text;
+}
+
+function press(digit) {
+  bars.forEach((bar, k) => bar.setAttribute("aria-pressed", k === digit));
+}
+
+bars.forEach((bar, k) =>
+  bar.addEventListener("click", () => {
+    press(k);
+    document.dispatchEvent(new CustomEvent("capsule", { detail: k }));
+  })
+);
+
+watch("value", show);
+show();

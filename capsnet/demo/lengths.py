@@ -1,0 +1,54 @@
+"""Ten capsule lengths as bars in fixed order, and the sentence that sums them up."""
+
+from html import escape
+
+import gradio as gr
+
+from . import words
+from .answer import Answer, rounded
+from .pixels import encode, read
+
+BAR = """
+<li><button type="button" class="bar digit digit-{hue}" data-capsule="{k}" data-name="{name}" disabled>
+  <span class="name">{name}</span>
+  <span class="track"><span class="fill"></span></span>
+  <span class="value">0.00</span>
+  <canvas class="screen" width="28" height="28" aria-hidden="true"></canvas>
+</button></li>"""
+
+
+def build(class_names: list[str]) -> gr.HTML:
+    """The panel; a click on a bar tells the page through the DOM event "capsule" which one is to be bent."""
+    bars = "".join(BAR.format(k=k, hue=k % 10, name=escape(name)) for k, name in enumerate(class_names))
+    page = read("lengths.html").replace("BARS", bars)
+    return gr.HTML(
+        blank(*words.EMPTY, len(class_names)),
+        html_template=page.replace("CAPSULE", words.CAPSULE).replace("LENGTH", words.LENGTH),
+        js_on_load=read("paint.js", "lengths.js"),
+        apply_default_css=False,
+        elem_id="lengths",
+    )
+
+
+def show(answer: Answer) -> dict:
+    """What the panel paints of an answer."""
+    return {
+        "lengths": rounded(answer.lengths),
+        "digit": answer.digit,
+        "suspects": answer.suspects,
+        "sentence": answer.sentence,
+        "detail": answer.detail,
+        "pictures": encode(answer.pictures),
+    }
+
+
+def blank(sentence: str, detail: str, count: int) -> dict:
+    """The panel without an answer: no length, no winner, and why."""
+    return {
+        "lengths": [0.0] * count,
+        "digit": None,
+        "suspects": [],
+        "sentence": sentence,
+        "detail": detail,
+        "pictures": None,
+    }

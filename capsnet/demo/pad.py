@@ -1,0 +1,96 @@
+"""The drawing pad with its buttons, and what the network sees of it."""
+
+import base64
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gradio as gr
+import torch
+
+import capsnet
+
+from . import examples, words
+from .answer import Answer
+from .pixels import encode, read
+
+LARGEST_FILE = 20_000_000  # bytes
+EMPTY = {"id": 0, "kind": "strokes", "strokes": []}
+
+
+def build() -> tuple[gr.HTML, gr.HTML]:
+    """The pad, whose value is a sheet (see `read_sheet`) and whose event is "draw"; what is seen of it."""
+
+    def sample(previous):
+        return examples.pick(previous)
+
+    pad = gr.HTML(
+        EMPTY,
+        html_template=read("pad.html").replace("LARGEST_FILE", str(LARGEST_FILE)),
+        js_on_load=read("paint.js", "pad.js"),
+        server_functions=[sample],
+        apply_default_css=False,
+        elem_id="pad",
+    )
+    seen = gr.HTML(
+        {},
+        html_template=read("seen.html").replace("SEEN", words.SEEN),
+        js_on_load=read("paint.js", "seen.js"),
+        apply_default_css=False,
+        elem_id="seen",
+    )
+    return pad, seen
+
+
+def show(answer: Answer) -> dict:
+    """What the view of the network's 28 × 28 paints of an answer."""
+    return {"pixels": encode(answer.image)}
+
+
+def read_sheet(sheet) -> torch.Tensor:
+    """A sheet from the browser as the network takes it: float32 (1, 28, 28), ink 1 on paper 0.
+
+    sheet: a dict with "kind": "strokes" and "strokes": [[[x, y], ...], ...], "sample" and "index" of a sample
+    digit, which goes to the network as it is, or "file" and "data", the file's content in base64. Raises
+    EmptyDrawingError or InvalidDrawingError with one sentence.
+    """
+    kind = sheet.get("kind") if isinstance(sheet, dict) else None
+    if kind == "strokes":
+        return read_strokes(sheet.get("strokes"))
+    if kind == "sample":
+        try:
+            return examples.image(sheet.get("index"))
+        except ValueError as error:
+            raise capsnet.InvalidDrawingError(str(error)) from None
+    if kind == "file":
+        return read_file(sheet.get("data"))
+    raise capsnet.InvalidDrawingError("This is no sheet: send strokes, a sample digit or a file.")
+
+
+def is_empty(sheet) -> bool:
+    """Whether nothing was put on the sheet at all."""
+    return isinstance(sheet, dict) and sheet.get("kind") == "strokes" and sheet.get("strokes") == []
+
+
+def read_strokes(strokes) -> torch.Tensor:
+    """Strokes as the network takes them; an empty list of strokes is an empty sheet."""
+    if isinstance(strokes, list) and not strokes:
+        raise capsnet.EmptyDrawingError("The sheet is empty: draw a digit.")
+    return capsnet.prepare_digit({"strokes": strokes})
+
+
+def read_file(data) -> torch.Tensor:
+    """A picture file in base64 as the network takes it; it is on the disk only while it is read."""
+    if not isinstance(data, str) or not data:
+        raise capsnet.InvalidDrawingError("The file is empty: choose a picture, for example PNG or JPEG.")
+    if len(data) * 3 // 4 > LARGEST_FILE:
+        raise capsnet.InvalidDrawingError(
+            f"The file is too large: choose one under {LARGEST_FILE // 1_000_000} MB."
+        )
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError:
+        raise capsnet.InvalidDrawingError("The file did not arrive whole: choose it again.") from None
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "This file"  # what an error's sentence calls it
+        path.write_bytes(content)
+        return capsnet.prepare_digit(path)

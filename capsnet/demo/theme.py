@@ -1,0 +1,33 @@
+"""One look: paper for what people draw, dark screens for what the network sees, a colour for each digit."""
+
+import gradio as gr
+
+from . import words
+from .pixels import read
+
+SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
+MONO = ("ui-monospace", "Menlo", "Consolas", "Liberation Mono", "monospace")
+
+HEADER = f"<header class='top'><h1>{words.TITLE}</h1><p>{words.LEAD}</p></header>"
+FOOTER = f"<footer class='bottom'><p>{words.CREDIT}</p></footer>"
+
+
+def launch_options() -> dict:
+    """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered."""
+    sans, mono = ([gr.themes.Font(name) for name in names] for names in (SANS, MONO))
+    theme = gr.themes.Base(font=sans, font_mono=mono).set(
+        body_background_fill="#f4f2ec",
+        body_background_fill_dark="#16171b",
+        body_text_color="#23211d",
+        body_text_color_dark="#ece9e2",
+    )
+    return {
+        "theme": theme,
+        # In the head, not through css=, which would rewrite every selector.
+        "head": f"<style>{read('page.css', 'panels.css')}</style>",
+        "footer_links": ["api", "settings"],
+        "run_history": False,
+        "ssr_mode": False,
+        "show_error": False,
+        "max_file_size": "20mb",
+    }

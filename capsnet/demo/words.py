@@ -1,0 +1,52 @@
+"""What the page says: the verdict on ten lengths, and what a capsule, a length and a pose are."""
+
+SILENT = 0.5  # a longest capsule below this is no answer
+CLOSE = 0.2  # two capsules nearer than this are rivals
+CLEAR = 0.8  # from here on the page speaks without a "looks like"
+
+EMPTY = "The sheet is empty.", "Draw a digit, take a random one or upload a picture."
+TITLE = "Draw a digit, bend its pose"
+LEAD = (
+    "Ten capsules look at your digit, and each answers with a vector. "
+    "Bend that vector, and the decoder draws the digit anew."
+)
+SEEN = "Scaled to 20 pixels and centred by mass in 28 × 28, as in MNIST: size and place do not matter."
+CAPSULE = (
+    "<strong>A capsule</strong> is a group of neurons whose output is a vector instead of a single number. "
+    "The network ends in ten of them, one for each digit."
+)
+LENGTH = (
+    "<strong>The length</strong> of the vector says how sure a capsule is that its digit is there, 0 to 1. "
+    "Each answers for itself: the lengths need not add up to 1, and two may be long at once."
+)
+POSE = (
+    "<strong>The pose</strong> is where the vector points: 16 numbers for how the digit is written, such as "
+    "slant, width, thickness or the size of a loop. Training found them without names, so most do several "
+    "things at once. The decoder draws the digit from them alone."
+)
+CREDIT = (
+    'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '
+    "Yann LeCun and Corinna Cortes, "
+    '<a href="https://creativecommons.org/licenses/by-sa/3.0/" rel="noreferrer">CC BY-SA 3.0</a>. '
+    "Drawings and uploads are read and forgotten; nothing is stored."
+)
+
+
+def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str]:
+    """What the lengths of all capsules say: the digits in question, which digit it is, and how sure."""
+    first, second = sorted(range(len(lengths)), key=lambda k: -lengths[k])[:2]
+    long, next_long = f"{lengths[first]:.2f}", f"{lengths[second]:.2f}"
+    if lengths[first] < SILENT:
+        return [], "Hardly any capsule answers.", f"The longest, the {names[first]}, is only {long} long."
+    if lengths[first] - lengths[second] < CLOSE:
+        one, other = sorted((first, second))
+        sentence = f"Between {article(names[one])} and {article(names[other])}."
+        return [one, other], sentence, f"Their capsules are {lengths[one]:.2f} and {lengths[other]:.2f} long."
+    says = "This is" if lengths[first] >= CLEAR else "Looks like"
+    detail = f"Its capsule is {long} long; next is the {names[second]}, {next_long}."
+    return [first], f"{says} {article(names[first])}.", detail
+
+
+def article(name: str) -> str:
+    """The name with its article: "a 7", "an 8"."""
+    return f"an {name}" if name[:1].lower() in "8aeiou" else f"a {name}"

@@ -1,0 +1,199 @@
+"""A hand for the browser: digits as strokes, drawn with mouse or finger, and eyes for what the page shows."""
+
+import base64
+import math
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DESKTOP = {"width": 1280, "height": 800}
+
+
+def arc(cx, cy, rx, ry, start, end, steps=10):
+    """Points on an ellipse, angles in degrees, 0 to the right, clockwise on the screen."""
+    turns = [math.radians(start + (end - start) * i / steps) for i in range(steps + 1)]
+    return [(cx + rx * math.cos(t), cy + ry * math.sin(t)) for t in turns]
+
+
+DIGITS = {  # strokes in shares of the pad, x right, y down
+    0: [arc(0.5, 0.5, 0.2, 0.32, -90, 270)],
+    1: [[(0.5, 0.18), (0.5, 0.84)]],
+    2: [arc(0.5, 0.35, 0.19, 0.17, -170, 40) + [(0.3, 0.82), (0.74, 0.82)]],
+    3: [arc(0.48, 0.34, 0.18, 0.16, -150, 90) + arc(0.48, 0.67, 0.2, 0.17, -90, 150)],
+    4: [[(0.36, 0.18), (0.26, 0.55), (0.74, 0.55)], [(0.62, 0.2), (0.6, 0.86)]],
+    7: [[(0.27, 0.2), (0.74, 0.2), (0.58, 0.52), (0.45, 0.85)]],
+}
+
+
+# ---- the app and the browser
+
+
+def start_app(*options: str) -> tuple[subprocess.Popen, str]:
+    """app.py on a free port, answering already: the process and its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
+    process = subprocess.Popen(
+        [sys.executable, "app.py", "--port", str(port), *options],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for _ in range(240):
+        if process.poll() is not None:
+            raise RuntimeError(f"app.py ended with status {process.returncode}.")
+        try:
+            direct.open(url, timeout=2).close()
+            return process, url
+        except OSError:
+            time.sleep(0.25)
+    process.kill()
+    raise RuntimeError("app.py did not answer within a minute.")
+
+
+def open_browser(playwright):
+    """Chromium: $CHROMIUM, else one that is installed, else Playwright's own."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("CHROMIUM") or next((p for p in map(shutil.which, names) if p), None)
+    return playwright.chromium.launch(executable_path=path, args=FLAGS)
+
+
+under_way = {}  # page → its requests without an answer yet
+
+
+def settle(page) -> None:
+    """Until every answer has come and been shown: no request for two looks in a row, three frames apart."""
+    quiet = 0
+    while quiet < 2:
+        page.wait_for_timeout(50)
+        quiet = 0 if under_way[page] else quiet + 1
+
+
+def visit(context, url: str, theme: str = "light"):
+    """A new page that is ready to be drawn on."""
+    page = context.new_page()
+    under_way[page] = set()
+    page.on("request", lambda request: request.method == "POST" and under_way[page].add(request))
+    page.on("requestfinished", lambda request: under_way[page].discard(request))
+    page.on("requestfailed", lambda request: under_way[page].discard(request))
+    page.goto(f"{url}/?__theme={theme}")
+    page.wait_for_selector("#tweak .slider")
+    page.wait_for_function("document.querySelector('#lengths .verdict strong').textContent !== ''")
+    return page
+
+
+# ---- the hand
+
+
+def on_pad(page, point) -> tuple[float, float]:
+    """A point in shares of the pad → pixels of the window."""
+    box = page.locator("#pad canvas").bounding_box()
+    return box["x"] + point[0] * box["width"], box["y"] + point[1] * box["height"]
+
+
+def draw(page, strokes, lift: bool = True) -> None:
+    """Draw with the mouse; without lifting, the last stroke goes on."""
+    for stroke in strokes:
+        page.mouse.move(*on_pad(page, stroke[0]))
+        page.mouse.down()
+        for point in stroke[1:]:
+            page.mouse.move(*on_pad(page, point), steps=2)
+        if lift:
+            page.mouse.up()
+
+
+def touch(page, points) -> None:
+    """One finger along points in pixels of the window."""
+    device = page.context.new_cdp_session(page)
+
+    def send(kind, place):
+        at = [{"x": place[0], "y": place[1]}] if place else []
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+
+    send("touchStart", points[0])
+    for point in points[1:]:
+        send("touchMove", point)
+    send("touchEnd", None)
+
+
+# ---- the eyes
+
+
+def lengths(page) -> list[float]:
+    """The numbers beside the ten bars."""
+    return [float(text) for text in page.locator("#lengths .bar .value").all_inner_texts()]
+
+
+def verdict(page) -> str:
+    """The sentence above the bars."""
+    return page.locator("#lengths .verdict p").inner_text()
+
+
+def wait_for_verdict(page, part: str) -> None:
+    """Until all answers have come and the sentence above the bars contains these words."""
+    settle(page)
+    page.wait_for_function(
+        "part => document.querySelector('#lengths .verdict p').innerText.includes(part)",
+        arg=part,
+        timeout=30_000,
+    )
+
+
+def picture(page, selector: str) -> np.ndarray:
+    """The 28 × 28 bytes that a canvas shows."""
+    script = """canvas => {
+      const pixels = canvas.getContext("2d").getImageData(0, 0, 28, 28).data;
+      return btoa(String.fromCharCode(...pixels.filter((_, i) => i % 4 === 3)));
+    }"""
+    encoded = page.locator(selector).evaluate(script)
+    return np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(28, 28)
+
+
+def bent(page) -> np.ndarray:
+    """The decoder's picture of the pose on the sliders."""
+    return picture(page, "#tweak .bent canvas")
+
+
+def pose(page) -> list[float]:
+    """What the number fields beside the sliders say."""
+    return page.locator("#tweak .slider [type=number]").evaluate_all(
+        "fields => fields.map(f => Number(f.value))"
+    )
+
+
+def slider(page, number: int):
+    """Slider 1 to 16."""
+    return page.locator("#tweak .slider [type=range]").nth(number - 1)
+
+
+def field(page, number: int):
+    """Number field 1 to 16."""
+    return page.locator("#tweak .slider [type=number]").nth(number - 1)
+
+
+def ink_on_pad(page) -> int:
+    """How many pixels of the drawing pad have ink."""
+    return page.locator("#pad canvas").evaluate(
+        """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
+             .filter((value, i) => i % 4 === 3 && value > 128).length"""
+    )

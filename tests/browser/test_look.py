@@ -1,0 +1,110 @@
+"""Light and dark, desktop and phone: contrast, no sideways scrolling, everything in view, words in place."""
+
+import hand
+import pytest
+from hand import DIGITS
+
+# The contrast (WCAG 2) of texts with what lies behind them, as the browser paints the colours.
+CONTRAST = """elements => elements.map((element) => {
+  const paint = (colours) => {
+    const brush = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
+    for (const colour of colours) { brush.fillStyle = colour; brush.fillRect(0, 0, 1, 1); }
+    const [r, g, b] = [...brush.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const layers = [];
+  for (let e = element; e; e = e.parentElement) layers.unshift(getComputedStyle(e).backgroundColor);
+  const text = [...layers, getComputedStyle(element).color];
+  const [low, high] = [paint(layers), paint(text)].sort((a, b) => a - b);
+  return [(high + 0.05) / (low + 0.05), element.outerHTML];
+})"""
+TEXTS = (
+    ".top h1, .top p, .bottom p, .bottom a, .panel h2, .panel p:not([hidden]), .panel strong, "
+    ".panel button:enabled, .bar .name, .bar .value, .marks span, .axis span, "
+    ".slider label, .slider [type=number], .slider .back:enabled, .pictures figcaption"
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_contrast(new_context, url, theme):
+    page = hand.visit(new_context(viewport=hand.DESKTOP), url, theme)
+    assert page.evaluate("document.body.classList.contains('dark')") == (theme == "dark")
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    for digit in range(10):  # every digit's colour once as the one being bent
+        page.locator("#lengths .bar").nth(digit).click()
+        hand.field(page, 1).fill("0.2")
+        hand.field(page, 1).press("Enter")
+        contrast, text = min(page.locator(TEXTS).evaluate_all(CONTRAST))
+        assert contrast >= 4.5, text
+
+
+@pytest.mark.parametrize("width", [320, 393, 768, 1024, 1280, 1920])
+def test_no_sideways_scrolling(new_context, url, width):
+    page = hand.visit(new_context(viewport={"width": width, "height": 800}), url)
+    page.click("[data-do=sample]")
+    page.wait_for_function("() => document.querySelector('#tweak h2').textContent !== 'Bend the pose'")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for panel in page.locator(".panel").all():
+        box = panel.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
+def test_desktop_shows_everything_at_once(page):
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    for selector in (
+        "#pad canvas",
+        "#seen canvas",
+        "#lengths .bar >> nth=9",
+        "#tweak .bent canvas",
+        "#tweak .slider >> nth=15",
+    ):
+        box = page.locator(selector).bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= hand.DESKTOP["height"], selector
+
+
+def test_verdict_is_in_view_while_drawing_on_a_phone(phone):
+    box = phone.locator("#lengths .verdict").bounding_box()
+    assert box["y"] + box["height"] <= phone.viewport_size["height"]
+
+
+def test_words_stand_beside_the_things(page):
+    assert "A capsule is" in page.locator("#lengths").inner_text()
+    assert "The length of the vector" in page.locator("#lengths").inner_text()
+    assert "The pose is" in page.locator("#tweak").inner_text()
+    assert "CC BY-SA 3.0" in page.locator("#bottom").inner_text()
+
+
+def test_every_control_has_a_name_and_shows_its_focus(page):
+    page.click("[data-do=sample]")
+    page.wait_for_function("() => document.querySelector('#tweak h2').textContent !== 'Bend the pose'")
+    page.locator("[data-do=undo]").focus()
+    names = []
+    while page.evaluate("document.activeElement.closest('.panel') !== null"):
+        name, outline = page.evaluate(
+            """() => {
+              const e = document.activeElement;
+              const name = e.ariaLabel || e.labels?.[0]?.innerText || e.innerText;
+              return [name, getComputedStyle(e).outlineStyle];
+            }"""
+        )
+        assert outline == "solid" or not names  # the first got its focus from the test, not from the keyboard
+        names.append(name.strip())
+        page.keyboard.press("Tab")
+    assert len(names) == 4 + 10 + 16 * 2 and all(names)  # buttons, bars, sliders with their number fields
+
+
+def test_nothing_is_remembered(page):
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    hand.field(page, 1).fill("0.2")
+    hand.field(page, 1).press("Enter")
+    hand.settle(page)
+    assert page.evaluate("Object.keys(localStorage).filter((key) => /run|history/i.test(key))") == []
+    assert page.context.cookies() == []
+    page.reload()
+    page.wait_for_selector("#tweak .slider")
+    hand.wait_for_verdict(page, "empty")
+    assert hand.ink_on_pad(page) == 0

@@ -1,0 +1,202 @@
+"""The drawing pad: mouse, finger, undo, clear, samples, uploads."""
+
+import base64
+import io
+
+import hand
+import numpy as np
+import pytest
+from hand import DIGITS
+from PIL import Image, ImageDraw
+
+
+def png(image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def upload(page, name, content):
+    page.locator("#pad input[type=file]").set_input_files(
+        {"name": name, "mimeType": "image/png", "buffer": content}
+    )
+
+
+@pytest.mark.parametrize("digit", DIGITS)
+def test_a_drawn_digit_is_read(page, digit):
+    assert hand.lengths(page) == [0.0] * 10
+    assert "empty" in hand.verdict(page)
+    hand.draw(page, DIGITS[digit])
+    hand.wait_for_verdict(page, f" {digit}.")
+    assert int(np.argmax(hand.lengths(page))) == digit
+    assert page.locator("#lengths .bar.winner").get_attribute("data-capsule") == str(digit)
+    assert hand.picture(page, "#seen canvas").max() > 200
+    assert hand.bent(page).max() > 100
+
+
+def test_bars_move_during_the_stroke(page):
+    hand.draw(page, DIGITS[7], lift=False)
+    hand.wait_for_verdict(page, " 7.")
+    before = hand.lengths(page)
+    for point in [(0.2, 0.85), (0.2, 0.5), (0.8, 0.5), (0.8, 0.85)]:
+        page.mouse.move(*hand.on_pad(page, point), steps=3)
+    page.wait_for_function(
+        """old => [...document.querySelectorAll("#lengths .value")]
+             .some((value, k) => Number(value.textContent) !== old[k])""",
+        arg=before,
+    )
+    page.mouse.up()
+
+
+def test_clear_and_draw_again(page):
+    for digit in (7, 0, 1):
+        hand.draw(page, DIGITS[digit])
+        hand.wait_for_verdict(page, f" {digit}.")
+        page.click("[data-do=clear]")
+        hand.wait_for_verdict(page, "empty")
+        assert hand.lengths(page) == [0.0] * 10
+        assert hand.ink_on_pad(page) == 0
+        assert not hand.picture(page, "#seen canvas").any() and not hand.bent(page).any()
+        assert hand.slider(page, 1).is_disabled()
+
+
+def test_undo_takes_back_strokes_and_clear(page):
+    hand.draw(page, DIGITS[1])
+    hand.wait_for_verdict(page, " 1.")
+    alone, ink = hand.lengths(page), hand.ink_on_pad(page)
+    hand.draw(page, [[(0.2, 0.3), (0.8, 0.7)]])
+    page.wait_for_function(
+        "old => document.querySelectorAll('#lengths .value')[1].textContent !== old", arg=f"{alone[1]:.2f}"
+    )
+    page.click("[data-do=undo]")
+    page.wait_for_function(
+        "old => document.querySelectorAll('#lengths .value')[1].textContent === old", arg=f"{alone[1]:.2f}"
+    )
+    assert hand.lengths(page) == alone and hand.ink_on_pad(page) == ink
+    page.click("[data-do=clear]")
+    hand.wait_for_verdict(page, "empty")
+    page.click("[data-do=undo]")
+    hand.wait_for_verdict(page, " 1.")
+    page.click("[data-do=undo]")
+    hand.wait_for_verdict(page, "empty")
+    assert page.locator("[data-do=undo]").is_disabled()
+
+
+def test_size_and_place_do_not_matter(page):
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    large = hand.picture(page, "#seen canvas").astype(int)
+    page.click("[data-do=clear]")
+    hand.wait_for_verdict(page, "empty")
+    hand.draw(page, [[(0.6 + 0.35 * x, 0.02 + 0.35 * y) for x, y in stroke] for stroke in DIGITS[7]])
+    hand.wait_for_verdict(page, " 7.")
+    assert np.abs(hand.picture(page, "#seen canvas").astype(int) - large).mean() < 8
+
+
+def test_a_sample_goes_to_the_network_as_it_is(page):
+    from capsnet.demo import examples
+
+    seen = set()
+    for _ in range(3):
+        page.click("[data-do=sample]")
+        page.wait_for_function(
+            "old => !old.includes(document.querySelector('#pad .caption').textContent)", arg=[*seen, ""]
+        )
+        caption = page.locator("#pad .caption").inner_text()
+        seen.add(caption)
+        every = examples.digits()
+        place = list(every["numbers"]).index(int(caption.split()[3].rstrip(",")))
+        assert caption.endswith(f"labelled {every['labels'][place]}.")
+        wanted = base64.b64encode(every["images"][place].tobytes()).decode()
+        page.wait_for_function(
+            """wanted => {
+              const brush = document.querySelector("#seen canvas").getContext("2d");
+              const pixels = brush.getImageData(0, 0, 28, 28).data;
+              return btoa(String.fromCharCode(...pixels.filter((_, i) => i % 4 === 3))) === wanted;
+            }""",
+            arg=wanted,
+        )
+        assert hand.ink_on_pad(page) > 0
+    hand.draw(page, DIGITS[1])  # drawing starts a sheet of its own
+    hand.wait_for_verdict(page, " 1.")
+
+
+def test_upload_of_a_picture(page):
+    image = Image.new("RGB", (400, 300), "white")
+    ImageDraw.Draw(image).line([(120, 60), (260, 60), (200, 240)], fill="black", width=24, joint="curve")
+    upload(page, "seven.png", png(image))
+    hand.wait_for_verdict(page, " 7.")
+    assert page.locator("#pad .caption").inner_text() == "seven.png"
+    page.click("[data-do=undo]")
+    hand.wait_for_verdict(page, "empty")
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("notes.png", b"no picture at all"),
+        ("nothing.png", b""),
+        ("white.png", png(Image.new("L", (50, 50), 255))),
+    ],
+    ids=["junk", "empty", "white"],
+)
+def test_an_unusable_upload_gives_a_sentence(page, name, content):
+    upload(page, name, content)
+    page.wait_for_function(
+        "!document.querySelector('#lengths .verdict p').innerText.includes('The sheet is empty')"
+    )
+    sentence = hand.verdict(page).strip()
+    assert (
+        sentence.endswith(".")
+        and len(sentence) < 160
+        and "Error" not in sentence
+        and "Traceback" not in sentence
+    )
+    assert hand.lengths(page) == [0.0] * 10
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+
+
+def test_a_scribble_without_end_is_kept_small(page):
+    sent = []
+    page.on(
+        "request",
+        lambda request: sent.append(len(request.post_data or "")) if request.method == "POST" else None,
+    )
+    page.evaluate(
+        """async () => {
+          const canvas = document.querySelector("#pad canvas"), box = canvas.getBoundingClientRect();
+          canvas.setPointerCapture = () => {};
+          const fire = (type, t) => canvas.dispatchEvent(new PointerEvent(type, {
+            bubbles: true, cancelable: true, isPrimary: true, pointerId: 1, button: 0,
+            clientX: box.x + 140 + 120 * Math.cos(t * 1.7), clientY: box.y + 140 + 120 * Math.sin(t) }));
+          fire("pointerdown", 0);
+          for (let i = 1; i < 6000; i++) {
+            fire("pointermove", i / 10);
+            if (i % 500 === 0) await new Promise(requestAnimationFrame);
+          }
+          fire("pointerup", 600);
+        }"""
+    )
+    page.wait_for_function(
+        "!document.querySelector('#lengths .verdict p').innerText.includes('The sheet is empty')"
+    )
+    assert 0 < max(sent) < 70_000
+    page.click("[data-do=clear]")
+    hand.wait_for_verdict(page, "empty")
+
+
+def test_one_finger_draws_without_scrolling(phone):
+    for digit in (7, 0):
+        phone.evaluate("scrollTo(0, 40)")
+        hand.touch(phone, [hand.on_pad(phone, point) for point in DIGITS[digit][0]])
+        hand.wait_for_verdict(phone, f" {digit}.")
+        assert phone.evaluate("scrollY") == 40
+        phone.locator("[data-do=clear]").tap()
+        hand.wait_for_verdict(phone, "empty")
+
+
+def test_ink_is_crisp_on_a_dense_screen(phone):
+    ratio = phone.evaluate("devicePixelRatio")
+    size = phone.locator("#pad canvas").evaluate("canvas => [canvas.width, canvas.clientWidth]")
+    assert ratio > 2 and abs(size[0] - size[1] * ratio) < 1
