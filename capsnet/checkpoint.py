@@ -1,0 +1,131 @@
+"""Models on disk: safetensors and JSON, written atomically. Nothing is ever unpickled.
+
+A model is a folder: model.safetensors (fp16), config.json (what rebuilds it), training.json (how it was trained),
+metrics.json (what was measured) and README.md (the model card).
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from capsnet.models import CapsNet
+
+WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
+
+
+class ModelError(RuntimeError):
+    """A model cannot be found or read; the message says what to do."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a crash at any moment leaves the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Raises ModelError when the file is missing or not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{path} is missing; a model folder holds config.json and model.safetensors.") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read as JSON ({error}); restore it or train the model again.") from None
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], note: Any = None) -> None:
+    """Tensors, and `note` (anything JSON can hold) in the same file, so that the two never part."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(tensors, {"note": json.dumps(note)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
+    """Tensors and note of `write_tensors`. Raises ModelError when the file is missing, damaged or of another kind."""
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            return tensors, json.loads((file.metadata() or {}).get("note", "null"))
+    except FileNotFoundError:
+        raise ModelError(f"{path} is missing; train the model, or restore the file.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(f"{path} is not a whole safetensors file ({error}); restore it or train again.") from None
+
+
+def save_model(model: CapsNet, folder: str | Path) -> None:
+    """Write model.safetensors (fp16) and config.json into `folder`."""
+    folder = Path(folder)
+    halves = {name: t.half() if t.is_floating_point() else t for name, t in model.state_dict().items()}
+    write_tensors(folder / "model.safetensors", halves)
+    write_json(folder / "config.json", model.config)
+
+
+def available_models(kind: str | None = "digit") -> list[str]:
+    """Names of the models in weights/ of one kind ("digit", "pair", "baseline"), or of all with None; sorted."""
+    folders = sorted(path.parent for path in WEIGHTS.glob("*/config.json"))
+    complete = [folder for folder in folders if (folder / "model.safetensors").exists()]
+    return [f.name for f in complete if kind in (None, read_json(f / "config.json").get("kind", "digit"))]
+
+
+def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:
+    """A trained model in evaluation mode, float32.
+
+    Args:
+        name: a name in weights/, a folder, or "user/repo" on the Hugging Face Hub.
+        revision: branch, tag or commit on the Hub.
+    Raises:
+        ModelError: there is no such model, or its files are damaged or do not fit together.
+    """
+    folder = _find(str(name), revision)
+    config = read_json(folder / "config.json")
+    try:
+        model = CapsNet(**config)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({error}).") from None
+    tensors, _ = read_tensors(folder / "model.safetensors")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise ModelError(f"model.safetensors and config.json in {folder} do not belong together; restore both.") from None
+    return model.float().eval().requires_grad_(False).to(device)
+
+
+def _find(name: str, revision: str | None) -> Path:
+    for folder in (WEIGHTS / name, Path(name)):
+        if (folder / "config.json").exists():
+            return folder
+    if Path(name).is_dir():
+        raise ModelError(f"the folder {name} holds no config.json; name a folder that train/train_mnist.py wrote.")
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return _download(name, revision)
+    names = ", ".join(available_models(None)) or f"none: clone the repository, whose weights/ folder holds them, or train one into {WEIGHTS}"
+    raise ModelError(f"there is no model {name!r}; available are {names}. A folder or \"user/repo\" on the Hub works too.")
+
+
+def _download(repo: str, revision: str | None) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    try:
+        hf_hub_download(repo, "model.safetensors", revision=revision)
+        return Path(hf_hub_download(repo, "config.json", revision=revision)).parent
+    except Exception as error:  # no such repository, no network, no access…: the reader needs the cause in one line
+        cause = str(error).strip().split("\n")[0]
+        raise ModelError(f"{repo!r} is no folder here and could not be had from the Hugging Face Hub ({cause}).") from None

@@ -1,0 +1,143 @@
+"""Data sets as tensors in memory, and augmentation of whole batches on their device."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+VALIDATION_IMAGES = 5_000  # the last of MNIST's training files; they choose the epoch
+
+
+class DataError(RuntimeError):
+    """A data set is missing or damaged; the message says what to do."""
+
+
+@dataclass
+class Images:
+    """images (N, C, H, W) uint8, ink 255 on paper 0, and labels (N,) int64."""
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index) -> "Images":
+        return Images(self.images[index], self.labels[index])
+
+    def to(self, device: torch.device | str) -> "Images":
+        return Images(self.images.to(device), self.labels.to(device))
+
+
+def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Images:
+    """The 60,000 training or 10,000 test images of MNIST.
+
+    Args:
+        data_dir: folder that holds, or gets, `MNIST/raw/` with the four official files.
+        download: fetch missing files through torchvision.
+    Raises:
+        DataError: files are missing and could not be fetched, or are not MNIST.
+    """
+    from torchvision.datasets import MNIST
+
+    try:
+        data = MNIST(str(data_dir), train=train, download=False)
+    except RuntimeError:  # torchvision found no files
+        data = _download(MNIST, data_dir, train) if download else None
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"The MNIST files in {data_dir} cannot be read ({error}); remove them to fetch them anew.") from None
+    if data is None or len(data) != (60_000 if train else 10_000):
+        raise DataError(f"{data_dir} holds no complete MNIST; {_where(data_dir)}")
+    return Images(data.data[:, None], data.targets.long())
+
+
+def _download(MNIST, data_dir: str | Path, train: bool):
+    try:
+        return MNIST(str(data_dir), train=train, download=True)
+    except Exception as error:  # URLError, HTTPError, RuntimeError…: whatever went wrong, the remedy is the same
+        raise DataError(f"MNIST could not be downloaded ({error}); {_where(data_dir)}") from None
+
+
+def _where(data_dir: str | Path) -> str:
+    return (
+        f"put the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
+        f"t10k-labels-idx1-ubyte (or .gz) into {Path(data_dir) / 'MNIST' / 'raw'}, or name another folder with --data-dir."
+    )
+
+
+def split_validation(data: Images) -> tuple[Images, Images]:
+    """Training images and, the last 5,000, validation images."""
+    return data[:-VALIDATION_IMAGES], data[-VALIDATION_IMAGES:]
+
+
+def to_float(images: Tensor) -> Tensor:
+    """uint8 0…255 → float32 0…1, the network's input."""
+    return images.float() / 255
+
+
+@dataclass
+class Augmentation:
+    """How far each image is changed at random; every amount is uniform between its negative and itself.
+
+    Attributes:
+        shift: pixels, per axis.
+        rotation: degrees.
+        scale: fraction of the size, per axis: 0.1 is 90 to 110 %.
+        shear: tangent of the slant.
+        elastic: pixels, standard deviation of a smooth displacement field (a 4×4 grid of random vectors).
+        thickness: fraction of a pixel by which strokes grow or shrink on each side.
+    """
+
+    shift: float = 2.0
+    rotation: float = 12.0
+    scale: float = 0.1
+    shear: float = 0.1
+    elastic: float = 0.5
+    thickness: float = 0.4
+
+
+def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) -> Tensor:
+    """Randomly moved, bent, thinner or thicker copies.
+
+    Args:
+        images: (B, C, H, W) float, ink 1 on paper 0.
+        generator: of random numbers, on the device of `images`.
+    Returns:
+        (B, C, H, W) float in [0, 1].
+    """
+    B, _, H, W = images.shape
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=images.device) * 2 - 1
+
+    angle = uniform(B) * math.radians(amount.rotation)
+    scale = 1 + uniform(B, 2) * amount.scale
+    slant = uniform(B) * amount.shear
+    shift = uniform(B, 2) * amount.shift * 2 / torch.tensor([W, H], device=images.device)
+    cos, sin = angle.cos(), angle.sin()
+    # The inverse map, from a place in the result to a place in the image: scale⁻¹ · shear · rotation.
+    top = torch.stack([cos + slant * sin, -sin + slant * cos], 1) / scale[:, :1]
+    bottom = torch.stack([sin, cos], 1) / scale[:, 1:]
+    theta = torch.cat([torch.stack([top, bottom], 1), shift[..., None]], 2)  # (B, 2, 3)
+    grid = F.affine_grid(theta, [B, 1, H, W], align_corners=False)  # (B, H, W, 2)
+    if amount.elastic:
+        vectors = torch.randn(B, 2, 4, 4, generator=generator, device=images.device) * amount.elastic * 2 / H
+        field = F.interpolate(vectors, (H, W), mode="bicubic", align_corners=True)
+        grid = grid + field.permute(0, 2, 3, 1)
+    moved = F.grid_sample(images, grid, align_corners=False)
+    return change_thickness(moved, uniform(B) * amount.thickness) if amount.thickness else moved
+
+
+def change_thickness(images: Tensor, by: Tensor) -> Tensor:
+    """Grow (by > 0) or shrink (by < 0) strokes by a fraction of a pixel on each side.
+
+    Args:
+        images: (B, C, H, W), ink 1 on paper 0.
+        by: (B,) in [-1, 1]; grey dilation and erosion by a 3×3 square, mixed with the image.
+    """
+    by = by[:, None, None, None]
+    grown, shrunk = F.max_pool2d(images, 3, 1, 1), -F.max_pool2d(-images, 3, 1, 1)
+    return images + by.clamp_min(0) * (grown - images) - by.clamp_max(0) * (shrunk - images)

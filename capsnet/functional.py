@@ -1,0 +1,32 @@
+"""Pure tensor maths of capsules. The last dimension is always the pose of a capsule."""
+
+import torch
+from torch import Tensor
+
+
+def lengths(poses: Tensor) -> Tensor:
+    """Length of each pose vector, in [0, 1) after `squash`: the probability that the entity is there.
+
+    Args:
+        poses: (..., D).
+    Returns:
+        (...). The gradient at a zero vector is zero, where that of sqrt(sum(v²)) is NaN.
+    Source: Sabour, Frosst, Hinton 2017, section 2.
+    """
+    return torch.linalg.vector_norm(poses, dim=-1)
+
+
+def squash(s: Tensor) -> Tensor:
+    """Shrink short vectors to almost zero and long ones to just below length 1, keeping their direction.
+
+    v = |s|² / (1 + |s|²) · s / |s|, written without the division by |s|, so that zero vectors and their
+    gradients stay finite.
+
+    Args:
+        s: (..., D).
+    Returns:
+        (..., D), lengths in [0, 1).
+    Source: Sabour, Frosst, Hinton 2017, equation 1.
+    """
+    norm = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
+    return s * (norm / (1 + norm * norm))

@@ -1,0 +1,143 @@
+"""CapsNet = trunk + primary capsules + routing + decoder, and the named configurations."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from capsnet.layers import ConvTrunk, Decoder, PrimaryCapsules, longest
+from capsnet.routing import ROUTING
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    # Sabour, Frosst, Hinton 2017: 8,215,568 parameters, and 160 of the routing bias in the authors' code.
+    "capsnet": {},
+    # The same at a fourteenth of the work: to try things out.
+    "capsnet-small": {"channels": 64, "primary_types": 8, "decoder_hidden": [256, 512]},
+}
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a program needs to know about a model.
+
+    Attributes:
+        name: the configuration's name.
+        kind: "digit" (one digit an image), "pair" (two) or "baseline" (no capsules).
+        input_size: side of the square input in pixels.
+        in_channels: 1 to 3.
+        class_names: a word for each class.
+        pose_size: numbers in the pose of a digit capsule; 0 = no pose.
+    """
+
+    name: str
+    kind: str
+    input_size: int
+    in_channels: int
+    class_names: list[str]
+    pose_size: int
+
+
+@dataclass
+class CapsNetOutput:
+    """lengths (B, K) in [0, 1); poses (B, K, P); coupling (B, I, K); trace as in `Routed`."""
+
+    lengths: Tensor
+    poses: Tensor
+    coupling: Tensor
+    trace: list[dict[str, Any]] | None = None
+
+
+class CapsNet(nn.Module):
+    """Capsule network with dynamic routing and a reconstruction decoder.
+
+    Args:
+        name, kind, class_names: see `ModelInfo`.
+        input_size: side of the square images; at least 18 with the default kernels.
+        in_channels: 1 to 3.
+        channels, kernel: of the first convolution.
+        primary_types, primary_dim: kinds of primary capsules and the size of their poses.
+        pose_size: size of a digit capsule's pose.
+        routing: a name in `capsnet.routing.ROUTING`.
+        routing_options: keyword arguments of that layer, e.g. {"iterations": 3, "temperature": 1.0}.
+        decoder_hidden: units of the decoder's two hidden layers.
+    Source: Sabour, Frosst, Hinton 2017, section 4.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "capsnet",
+        kind: str = "digit",
+        class_names: list[str] | None = None,
+        input_size: int = 28,
+        in_channels: int = 1,
+        channels: int = 256,
+        kernel: int = 9,
+        primary_types: int = 32,
+        primary_dim: int = 8,
+        pose_size: int = 16,
+        routing: str = "dynamic",
+        routing_options: dict[str, Any] | None = None,
+        decoder_hidden: list[int] | None = None,
+    ):
+        config = {key: value for key, value in locals().items() if key not in ("self", "__class__") and value is not None}
+        super().__init__()
+        self.config = config  # what rebuilds this model; config.json
+        class_names = list(class_names or "0123456789")
+        if not 1 <= in_channels <= 3:
+            raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
+        if input_size < 2 * kernel:
+            raise ValueError(f"input_size is {input_size}; two {kernel}×{kernel} convolutions need at least {2 * kernel}.")
+        if routing not in ROUTING:
+            raise ValueError(f"there is no routing {routing!r}; choose one of {', '.join(ROUTING)}.")
+        self.info = ModelInfo(name, kind, input_size, in_channels, class_names, pose_size)
+        K = len(class_names)
+        self.trunk = ConvTrunk(in_channels, channels, kernel)
+        self.primary = PrimaryCapsules(channels, primary_types, primary_dim, kernel)
+        side = (input_size - 2 * kernel + 1) // 2 + 1
+        self.routing = ROUTING[routing](
+            primary_types * side**2, primary_dim, K, pose_size, **(routing_options or {})
+        )
+        self.decoder = Decoder(K, pose_size, (in_channels, input_size, input_size), tuple(decoder_hidden or (512, 1024)))
+        # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
+        # the range in which moving it makes sense. Measured after training and kept with the weights.
+        self.register_buffer("pose_range", torch.tensor([-1.0, 1.0])[:, None, None].repeat(1, K, pose_size))
+
+    def forward(self, images: Tensor, trace: bool = False) -> CapsNetOutput:
+        """Recognise images (B, C, H, W), values in [0, 1], ink 1 on paper 0.
+
+        Raises:
+            ValueError: images of another shape.
+        """
+        expected = (self.info.in_channels, self.info.input_size, self.info.input_size)
+        if images.ndim != 4 or images.shape[1:] != expected:
+            raise ValueError(f"images have shape {tuple(images.shape)}; this model reads (batch, {', '.join(map(str, expected))}).")
+        routed = self.routing(self.primary(self.trunk(images)), trace=trace)
+        return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
+
+    def decode(self, poses: Tensor, digits: Tensor | None = None) -> Tensor:
+        """Redraw images from the pose of one capsule each; the other capsules are set to zero.
+
+        Args:
+            poses: (B, K, P).
+            digits: (B,), whose capsule to draw from: the label while training; None takes the longest capsule.
+        Returns:
+            (B, C, H, W) in [0, 1].
+        Raises:
+            ValueError: poses of another shape.
+        """
+        if poses.ndim != 3 or poses.shape[1:] != self.pose_range.shape[1:]:
+            raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {', '.join(map(str, self.pose_range.shape[1:]))}).")
+        return self.decoder(poses, longest(poses) if digits is None else digits)
+
+
+def create_model(name: str, **overrides: Any) -> CapsNet:
+    """A new, untrained model of a named configuration, with some of its settings replaced.
+
+    Raises:
+        ValueError: no such configuration.
+    """
+    if name not in CONFIGS:
+        raise ValueError(f"there is no configuration {name!r}; choose one of {', '.join(CONFIGS)}.")
+    return CapsNet(**{"name": name, **CONFIGS[name], **overrides})

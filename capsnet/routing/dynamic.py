@@ -1,0 +1,141 @@
+"""Dynamic routing by agreement.
+
+Sabour, Frosst, Hinton 2017, "Dynamic Routing Between Capsules", procedure 1. https://arxiv.org/abs/1710.09829
+
+    û_j|i = W_ij u_i                      a vote: the pose that child i expects of parent j
+    b_ij = 0                              routing logits, anew for every sample and call
+    r times:
+        c_ij = softmax_j(b_ij)            coupling: each child divides itself among the parents
+        s_j = Σ_i c_ij û_j|i + bias_j     (the bias is in the authors' code, not in the paper)
+        v_j = squash(s_j)
+        b_ij += û_j|i · v_j               agreement; not needed after the last iteration
+
+The votes are 16 numbers for each of the 11,520 pairs (i, j), 720 KB an image. A batch does without them, exactly:
+
+    s_j = Σ_i (c_ij u_i) W_ij             one matrix product a parent; with c uniform one for all of them
+    û_j|i · v_j = u_i · (W_ij v_j)
+
+which holds (B, J, I, 8) instead of (B, I, J, 16). For a few images stored votes are faster, since each pass of the
+factored form reads all of W again.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.functional import lengths, squash
+from capsnet.layers import Capsules, Routed
+
+STORED_VOTES_UP_TO = 4  # images; measured by train/benchmark.py
+
+
+class DynamicRouting(nn.Module):
+    """Route I capsules of `in_dim` to J capsules of `out_dim`.
+
+    Gradients flow through the last iteration only: the coupling coefficients count as constants.
+
+    Args:
+        in_capsules, in_dim: I and A.
+        out_capsules, out_dim: J and D.
+        iterations: r ≥ 1; 1 is uniform coupling.
+        temperature: T > 0; coupling is softmax(b / T). 1 is the paper, ∞ uniform coupling. A step size η on the
+            agreement is the same as T = 1/η.
+        leaky: each child may also send part of itself nowhere (a parent whose logit stays zero, as in the authors'
+            code); coupling then sums to less than 1 over the J parents.
+        bias: learn the bias of s_j; without it routing cannot tell a pose from its negative (Peer et al. 2021).
+    Shapes:
+        Capsules (B, I, A) → Routed with capsules (B, J, D) and coupling (B, I, J).
+    """
+
+    def __init__(
+        self,
+        in_capsules: int,
+        in_dim: int,
+        out_capsules: int = 10,
+        out_dim: int = 16,
+        iterations: int = 3,
+        temperature: float = 1.0,
+        leaky: bool = False,
+        bias: bool = True,
+    ):
+        super().__init__()
+        if iterations < 1:
+            raise ValueError(f"iterations is {iterations}; routing needs at least 1.")
+        if not temperature > 0:
+            raise ValueError(f"temperature is {temperature}; it must be above 0.")
+        self.iterations, self.temperature, self.leaky = iterations, temperature, leaky
+        self.weight = nn.Parameter(torch.empty(in_capsules, in_dim, out_capsules, out_dim))  # (I, A, J, D)
+        self.bias = nn.Parameter(torch.full((out_capsules, out_dim), 0.1)) if bias else None
+        # At a standard deviation of 1 all lengths start at 0.99, at 0.01 at 0.01: routing learns from neither.
+        nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
+
+    def forward(self, capsules: Capsules, trace: bool = False) -> Routed:
+        u = capsules.poses
+        I, A, J, _ = self.weight.shape
+        if u.shape[1:] != (I, A):
+            raise ValueError(f"this layer routes {I} capsules of {A} numbers, but was given {tuple(u.shape[1:])}.")
+        with torch.autocast(u.device.type, enabled=False):  # few operations, and a softmax: float32 costs little
+            Votes = StoredVotes if len(u) <= STORED_VOTES_UP_TO else FactoredVotes
+            votes = Votes(u.float(), self.weight.float())
+            steps, b = [], None
+            with torch.no_grad():
+                for _ in range(self.iterations - 1):
+                    c, v = self._iterate(votes, b)
+                    steps.append((c, v))
+                    b = votes.agreement(v) if b is None else b + votes.agreement(v)
+            c, v = self._iterate(votes, b)
+        coupling = c.transpose(1, 2)  # (B, I, J)
+        if trace:
+            steps = [(c.transpose(1, 2), v) for c, v in [*steps, (c, v.detach())]]
+            steps = [{"coupling": c, "capsules": Capsules(v, lengths(v))} for c, v in steps]
+        return Routed(Capsules(v, lengths(v)), coupling, steps if trace else None)
+
+    def _iterate(self, votes: "StoredVotes | FactoredVotes", b: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Coupling (B, J, I) from the logits b (B, J, I), None for all zero, and the capsules (B, J, D) it gives."""
+        I, _, J, _ = self.weight.shape
+        if b is None:
+            share = 1 / (J + self.leaky)
+            s = votes.sum() * share
+            c = s.new_full((len(s), J, I), share)
+        else:
+            b = b / self.temperature
+            if self.leaky:
+                b = F.pad(b, (0, 0, 0, 1))  # the parent "nowhere": (B, J + 1, I)
+            c = torch.softmax(b, dim=1)[:, :J]  # over the parents
+            s = votes.weighted_sum(c)
+        return c, squash(s if self.bias is None else s + self.bias)
+
+
+class StoredVotes:
+    """All votes û (I, B, J, D) of u (B, I, A) through W (I, A, J, D), held in memory."""
+
+    def __init__(self, u: Tensor, W: Tensor):
+        self.votes = (u.transpose(0, 1) @ W.flatten(2)).unflatten(2, W.shape[2:])  # (I, B, J, D)
+
+    def sum(self) -> Tensor:
+        return self.votes.sum(0)  # (B, J, D)
+
+    def weighted_sum(self, c: Tensor) -> Tensor:
+        return torch.einsum("bji,ibjd->bjd", c, self.votes)
+
+    def agreement(self, v: Tensor) -> Tensor:
+        return torch.einsum("ibjd,bjd->bji", self.votes, v)
+
+
+class FactoredVotes:
+    """The same sums from u (B, I, A) and W (I, A, J, D), without the votes."""
+
+    def __init__(self, u: Tensor, W: Tensor):
+        self.u, self.W = u, W.flatten(0, 1).transpose(0, 1)  # (B, I, A) and (J, I·A, D)
+
+    def sum(self) -> Tensor:
+        J, _, D = self.W.shape
+        return (self.u.flatten(1) @ self.W.transpose(0, 1).flatten(1)).unflatten(1, (J, D))  # (B, J, D)
+
+    def weighted_sum(self, c: Tensor) -> Tensor:
+        cu = c[..., None] * self.u[:, None]  # (B, J, I, A)
+        return (cu.flatten(2).transpose(0, 1) @ self.W).transpose(0, 1)  # (B, J, D)
+
+    def agreement(self, v: Tensor) -> Tensor:
+        Wv = v.transpose(0, 1) @ self.W.transpose(1, 2)  # (J, B, I·A)
+        return (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)

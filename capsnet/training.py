@@ -1,0 +1,386 @@
+"""Training: configuration → loop → checkpoints. Nothing here parses arguments or fetches data.
+
+The loop reads from top to bottom in `train`. Every random number comes from (seed, epoch) or from a generator whose
+state is in the checkpoint, so a run that was stopped and resumed gives the same weights as one that was not,
+bit for bit on a CPU.
+"""
+
+import ctypes
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from capsnet.checkpoint import ModelError, read_tensors, save_model, write_json, write_tensors
+from capsnet.data import Augmentation, Images, augment, to_float
+from capsnet.losses import margin_loss, reconstruction_loss
+from capsnet.models import CapsNet, create_model
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass
+class TrainingConfig:
+    """How a model is trained; saved as training.json.
+
+    Attributes:
+        model: a named configuration of `capsnet.models`.
+        epochs, batch_size: passes over the data, and images a step.
+        learning_rate: the peak: rises linearly over `warm_up` epochs, then falls to zero along a cosine.
+        clip: largest norm of the gradient.
+        reconstruction_weight: of the squared error summed over pixels; 0.0005 is the paper's (0.392 on the mean of
+            28×28 pixels), 0.01 the authors' code (7.84).
+        m_plus, m_minus, down_weight: of the margin loss.
+        augmentation: see `capsnet.data.Augmentation`.
+        pen_share: part of each epoch that is pen digits drawn by `capsnet.pens`, chosen anew from `pen_pool` of them.
+        stop_at_length: stop early once the mean length of the correct capsule on the validation images reaches this.
+        precision: "auto" is bf16 where the hardware multiplies it, else fp32.
+        compile: compile the step with torch.compile.
+        max_batches: stop each epoch after so many batches (to try things out); 0 is all.
+    """
+
+    model: str = "capsnet"
+    epochs: int = 10
+    batch_size: int = 128
+    learning_rate: float = 1.5e-3
+    warm_up: float = 0.5
+    clip: float = 1.0
+    reconstruction_weight: float = 0.002
+    m_plus: float = 0.9
+    m_minus: float = 0.1
+    down_weight: float = 0.5
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    pen_share: float = 0.1
+    pen_pool: int = 20_000
+    stop_at_length: float = 1.0
+    precision: str = "auto"
+    compile: bool = False
+    max_batches: int = 0
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raises ValueError for values that cannot work."""
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("learning_rate", "clip"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("warm_up", "reconstruction_weight", "max_batches", "pen_pool", "seed"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+        if not 0 <= self.pen_share < 1:
+            raise ValueError(f"pen_share is {self.pen_share}; it must be at least 0 and below 1")
+
+
+@dataclass
+class Progress:
+    """Where a run stands: enough, with the tensors of the checkpoint, to go on exactly."""
+
+    epoch: int = 0  # finished epochs
+    batch: int = 0  # finished batches of the next one
+    sums: list[float] = field(default_factory=lambda: [0.0] * 4)  # loss, error, length, images of the epoch so far
+    seconds: float = 0.0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, float] = field(default_factory=dict)
+
+
+def train(
+    config: TrainingConfig,
+    data: Images,
+    validation: Images,
+    out: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    resume: bool = False,
+    log: Callable[[str], None] = tqdm.write,
+) -> CapsNet:
+    """Train a model and leave it in `out` with config.json, training.json and metrics.json.
+
+    The weights are those of the epoch with the smallest validation error, ties broken by validation loss.
+
+    Args:
+        data, validation: what trains and what chooses.
+        out: result folder; also holds the checkpoint, written after every epoch and on Ctrl-C.
+        resume: continue from the checkpoint in `out`.
+        log: gets one line an epoch.
+    Raises:
+        ModelError: nothing to resume from, or the checkpoint was made with another configuration.
+    """
+    out, device = Path(out), torch.device(device)
+    _keep_freed_memory()
+    torch.manual_seed(config.seed)
+    model = create_model(config.model, in_channels=data.images.shape[1], input_size=data.images.shape[-1])
+    model = model.to(device, memory_format=torch.channels_last)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
+    generator = torch.Generator(device).manual_seed(config.seed)
+    progress, best = Progress(), {}
+    if resume:
+        progress, best = _read_checkpoint(out, config, model, optimizer, generator)
+    data, validation = data.to(device), validation.to(device)
+    pens = _pen_digits(config).to(device)
+    step = _make_step(config, model, optimizer, device)
+
+    with _Interruptible() as interrupted:
+        while progress.epoch < config.epochs and not _long_enough(config, progress):
+            whole = _train_epoch(config, progress, data, pens, step, generator, interrupted)
+            if whole:
+                result = evaluate(model, validation, config)
+                _finish_epoch(progress, result)
+                if progress.best["epoch"] == progress.epoch:
+                    best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+                log(_epoch_line(config, progress))
+            _write_checkpoint(out, config, model, optimizer, generator, progress, best)
+            if not whole:
+                raise KeyboardInterrupt
+
+    model.load_state_dict(best)
+    measure_pose_range(model, data)
+    save_model(model, out)
+    write_json(out / "training.json", asdict(config))
+    write_json(
+        out / "metrics.json",
+        {"validation": progress.best, "run": _circumstances(progress, device), "history": progress.history},
+    )
+    return model
+
+
+class _Interruptible:
+    """Ctrl-C ends the run at the next whole step, when everything is consistent; a second one ends it at once."""
+
+    def __enter__(self) -> Callable[[], bool]:
+        self.asked = False
+        self.previous = None
+        if threading.current_thread() is threading.main_thread():
+            self.previous = signal.signal(signal.SIGINT, self._ask)
+        return lambda: self.asked
+
+    def _ask(self, *_: Any) -> None:
+        self.asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __exit__(self, *_: Any) -> None:
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+
+
+def _train_epoch(
+    config: TrainingConfig,
+    progress: Progress,
+    data: Images,
+    pens: Images,
+    step: Callable[[Tensor, Tensor, float], Tensor],
+    generator: torch.Generator,
+    interrupted: Callable[[], bool],
+) -> bool:
+    """Train from where `progress` stands to the end of the epoch; False when interrupted before that."""
+    order = _order(config, progress.epoch, len(data), len(pens))
+    batches = order.split(config.batch_size)[: config.max_batches or None]
+    sums = torch.tensor(progress.sums, dtype=torch.float64, device=data.images.device)
+    started, images_before = time.monotonic(), progress.sums[-1]
+    bar = tqdm(total=len(order), initial=int(images_before), unit=" images", desc=f"epoch {progress.epoch + 1}", leave=False)
+    with bar:
+        for batch in batches[progress.batch :]:
+            if interrupted():
+                break
+            images, labels = _pick(batch, data, pens)
+            images = augment(to_float(images), config.augmentation, generator)
+            rate = _learning_rate(config, progress.epoch + progress.batch / len(batches))
+            sums += step(images, labels, rate)
+            progress.batch += 1
+            bar.update(len(labels))
+    progress.sums = sums.tolist()  # one synchronisation an epoch
+    progress.seconds += time.monotonic() - started
+    return progress.batch == len(batches)
+
+
+def _order(config: TrainingConfig, epoch: int, images: int, pens: int) -> Tensor:
+    """A random order of all images and of a random choice of pen digits, which are numbered after the images."""
+    generator = torch.Generator().manual_seed(config.seed * 100_003 + epoch)
+    share = min(pens, round(images * config.pen_share / (1 - config.pen_share)))
+    chosen = torch.cat([torch.arange(images), images + torch.randperm(pens, generator=generator)[:share]])
+    return chosen[torch.randperm(len(chosen), generator=generator)]
+
+
+def _pick(indices: Tensor, data: Images, pens: Images) -> tuple[Tensor, Tensor]:
+    indices = indices.to(data.images.device)
+    mnist, pen = indices[indices < len(data)], indices[indices >= len(data)] - len(data)
+    return (
+        torch.cat([data.images[mnist], pens.images[pen]]),
+        torch.cat([data.labels[mnist], pens.labels[pen]]),
+    )
+
+
+def _pen_digits(config: TrainingConfig) -> Images:
+    from capsnet.pens import pen_digits
+
+    images, labels = pen_digits(config.pen_pool if config.pen_share else 0, config.seed)
+    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels))
+
+
+def _learning_rate(config: TrainingConfig, epoch: float) -> float:
+    """Linear warm-up, then a cosine down to zero; `epoch` counts fractions."""
+    if epoch < config.warm_up:
+        return config.learning_rate * (epoch + 1e-3) / config.warm_up
+    rest = (epoch - config.warm_up) / max(config.epochs - config.warm_up, 1e-9)
+    return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
+
+
+def _make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Optimizer, device: torch.device):
+    """The step: images (B, C, H, W) float, labels (B,), rate → sums of loss, errors, correct lengths, images."""
+    low_precision = use_bf16(config.precision, device)
+
+    def objective(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
+            out = model(images)
+            picture = model.decode(out.poses, labels)
+        loss = margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
+        return loss + config.reconstruction_weight * reconstruction_loss(picture, images), out.lengths
+
+    if config.compile:
+        objective = torch.compile(objective)
+
+    def step(images: Tensor, labels: Tensor, rate: float) -> Tensor:
+        model.train()
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        images = images.contiguous(memory_format=torch.channels_last)
+        loss, lengths = objective(images, labels)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimizer.step()
+        with torch.no_grad():
+            return _sums(loss, lengths, labels)
+
+    return step
+
+
+def _sums(loss: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+    wrong = (lengths.argmax(1) != labels).sum()
+    correct_length = lengths.gather(1, labels[:, None]).sum()
+    images = torch.full_like(loss, len(labels))
+    return torch.stack([loss * len(labels), wrong, correct_length, images]).double()
+
+
+def _means(sums: list[float]) -> dict[str, float]:
+    loss, wrong, length, images = sums
+    return {"loss": loss / images, "error": wrong / images, "length": length / images}
+
+
+@torch.inference_mode()
+def evaluate(model: CapsNet, data: Images, config: TrainingConfig, batch_size: int = 500) -> dict[str, float]:
+    """Margin loss, error (fraction) and mean length of the correct capsule over `data`."""
+    model.eval()
+    total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
+    for start in range(0, len(data), batch_size):
+        part = data[start : start + batch_size]
+        out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
+        loss = margin_loss(out.lengths, part.labels, config.m_plus, config.m_minus, config.down_weight)
+        total += _sums(loss, out.lengths, part.labels)
+    return _means(total.tolist())
+
+
+@torch.inference_mode()
+def measure_pose_range(model: CapsNet, data: Images, batch_size: int = 500) -> None:
+    """Set `model.pose_range` to the 1 % and 99 % quantiles of each class's poses over its own images."""
+    model.eval()
+    poses = torch.cat(
+        [
+            model(to_float(part.images)).poses[torch.arange(len(part)), part.labels]
+            for part in (data[start : start + batch_size] for start in range(0, len(data), batch_size))
+        ]
+    )  # (N, P)
+    ends = torch.tensor([0.01, 0.99], device=poses.device)
+    for label in data.labels.unique().tolist():
+        model.pose_range[:, label] = torch.quantile(poses[data.labels == label], ends, dim=0)
+
+
+def use_bf16(precision: str, device: torch.device) -> bool:
+    """Whether "auto", "bf16" or "fp32" means bf16 on this device: "auto" asks whether it multiplies bf16 in hardware."""
+    if precision != "auto":
+        return precision == "bf16"
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    can = torch.cpu.get_capabilities() if device.type == "cpu" and hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
+
+
+def _finish_epoch(progress: Progress, result: dict[str, float]) -> None:
+    progress.epoch += 1
+    means = _means(progress.sums)
+    progress.history.append({"epoch": progress.epoch, **means, **{f"validation_{k}": v for k, v in result.items()}})
+    if not progress.best or (result["error"], result["loss"]) < (progress.best["error"], progress.best["loss"]):
+        progress.best = {"epoch": progress.epoch, **result}
+    progress.batch, progress.sums = 0, [0.0] * 4
+
+
+def _long_enough(config: TrainingConfig, progress: Progress) -> bool:
+    return bool(progress.history) and progress.history[-1]["validation_length"] >= config.stop_at_length
+
+
+def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
+    last = progress.history[-1]
+    return (
+        f"epoch {progress.epoch}/{config.epochs}  loss {last['loss']:.4f}  error {last['error']:.2%}  "
+        f"validation error {last['validation_error']:.2%}  loss {last['validation_loss']:.5f}  "
+        f"length {last['validation_length']:.3f}  {progress.seconds / progress.epoch:.0f} s/epoch"
+    )
+
+
+def _circumstances(progress: Progress, device: torch.device) -> dict[str, Any]:
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    return {"epochs": progress.epoch, "seconds": round(progress.seconds), "device": name, "torch": torch.__version__}
+
+
+def _write_checkpoint(out, config, model, optimizer, generator, progress, best) -> None:
+    tensors = {f"model.{name}": t for name, t in model.state_dict().items()}
+    tensors |= {f"best.{name}": t for name, t in best.items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": t for name, t in state.items()}
+    tensors["generator"] = generator.get_state()
+    write_tensors(out / CHECKPOINT, tensors, {"config": asdict(config), "progress": asdict(progress)})
+
+
+def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress, dict[str, Tensor]]:
+    tensors, note = read_tensors(out / CHECKPOINT)
+    if note["config"] != asdict(config):
+        changed = [key for key, value in asdict(config).items() if note["config"].get(key) != value]
+        raise ModelError(
+            f"{out / CHECKPOINT} was made with another {', '.join(changed)}; resume with the same settings, or start anew."
+        )
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+    model.load_state_dict(part("model."))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in part("optimizer.").items():
+        index, key = name.split(".", 1)
+        state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    generator.set_state(tensors["generator"])
+    device = next(model.parameters()).device
+    return Progress(**note["progress"]), {name: t.to(device) for name, t in part("best.").items()}
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep freed memory for the next step: getting it from the system anew costs a sixth of a CPU step."""
+    if sys.platform == "linux":
+        try:
+            libc = ctypes.CDLL("libc.so.6")
+        except OSError:  # another C library
+            return
+        M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(M_TOP_PAD, 2**29)

@@ -1,0 +1,72 @@
+"""Train a capsule network on MNIST: `python train/train_mnist.py`. All options: --help."""
+
+import argparse
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages for large tensors; torch reads it at its first one
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+
+from capsnet.checkpoint import ModelError  # noqa: E402
+from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
+from capsnet.models import CONFIGS  # noqa: E402
+from capsnet.training import TrainingConfig, train  # noqa: E402
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {message}; see --help\n")
+
+
+def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
+    parser = Parser(description="Train a capsule network on MNIST.", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
+    parser.add_argument("--out", help="result folder (default: weights/MODEL)")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in the result folder")
+    settings = parser.add_argument_group("configuration")
+    for owner in (TrainingConfig, Augmentation):
+        for f in fields(owner):
+            name, default = "--" + f.name.replace("_", "-"), f.default
+            if f.name == "augmentation":
+                continue
+            if isinstance(default, bool):
+                settings.add_argument(name, action="store_true", default=default)
+            else:
+                choices = {"model": list(CONFIGS), "precision": ["auto", "bf16", "fp32"]}.get(f.name)
+                settings.add_argument(name, type=type(default), default=default, choices=choices, help=" ")
+    given = parser.parse_args(arguments)
+    values = vars(given)
+    augmentation = Augmentation(**{f.name: values[f.name] for f in fields(Augmentation)})
+    own = {f.name: values[f.name] for f in fields(TrainingConfig) if f.name != "augmentation"}
+    config = TrainingConfig(**own, augmentation=augmentation)
+    try:
+        config.check()
+        torch.device(given.device)
+    except (ValueError, RuntimeError) as error:
+        parser.error(str(error).split("\n")[0])
+    return given, config
+
+
+def main() -> int:
+    options, config = parse()
+    out = Path(options.out or ROOT / "weights" / config.model)
+    try:
+        data, validation = split_validation(load_mnist(options.data_dir, train=True))
+        train(config, data, validation, out, device=options.device, resume=options.resume)
+    except (DataError, ModelError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"stopped; the same command with --resume goes on from {out}", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
