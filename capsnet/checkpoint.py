@@ -94,7 +94,7 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
     Raises:
         ModelError: there is no such model, or its files are damaged or do not fit together.
     """
-    folder = _find(str(name), revision)
+    folder = find_model(str(name), revision)
     config = read_json(folder / "config.json")
     try:
         model = CapsNet(**config)
@@ -104,11 +104,12 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
     try:
         model.load_state_dict(tensors)
     except RuntimeError:
-        raise ModelError(f"model.safetensors and config.json in {folder} do not belong together; restore both.") from None
+        raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.") from None
     return model.float().eval().requires_grad_(False).to(device)
 
 
-def _find(name: str, revision: str | None) -> Path:
+def find_model(name: str, revision: str | None = None) -> Path:
+    """The folder of a model; from the Hub it is downloaded first. Arguments and errors as in `load_model`."""
     for folder in (WEIGHTS / name, Path(name)):
         if (folder / "config.json").exists():
             return folder
@@ -116,8 +117,13 @@ def _find(name: str, revision: str | None) -> Path:
         raise ModelError(f"the folder {name} holds no config.json; name a folder that train/train_mnist.py wrote.")
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return _download(name, revision)
-    names = ", ".join(available_models(None)) or f"none: clone the repository, whose weights/ folder holds them, or train one into {WEIGHTS}"
-    raise ModelError(f"there is no model {name!r}; available are {names}. A folder or \"user/repo\" on the Hub works too.")
+    names = ", ".join(available_models(None))
+    if not names:
+        raise ModelError(
+            f"there is no model {name!r}: trained weights come with a clone of the repository, in its weights/ folder; "
+            f'name such a folder, or "user/repo" on the Hugging Face Hub.'
+        )
+    raise ModelError(f'there is no model {name!r}; choose {names}, a folder, or "user/repo" on the Hugging Face Hub.')
 
 
 def _download(repo: str, revision: str | None) -> Path:
@@ -128,4 +134,4 @@ def _download(repo: str, revision: str | None) -> Path:
         return Path(hf_hub_download(repo, "config.json", revision=revision)).parent
     except Exception as error:  # no such repository, no network, no access…: the reader needs the cause in one line
         cause = str(error).strip().split("\n")[0]
-        raise ModelError(f"{repo!r} is no folder here and could not be had from the Hugging Face Hub ({cause}).") from None
+        raise ModelError(f"{repo!r} is no folder here, and the Hugging Face Hub did not give it ({cause}).") from None

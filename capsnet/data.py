@@ -48,7 +48,7 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     except RuntimeError:  # torchvision found no files
         data = _download(MNIST, data_dir, train) if download else None
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"The MNIST files in {data_dir} cannot be read ({error}); remove them to fetch them anew.") from None
+        raise DataError(f"the MNIST files in {data_dir} are damaged ({error}); remove them to fetch them anew.") from None
     if data is None or len(data) != (60_000 if train else 10_000):
         raise DataError(f"{data_dir} holds no complete MNIST; {_where(data_dir)}")
     return Images(data.data[:, None], data.targets.long())
@@ -64,7 +64,7 @@ def _download(MNIST, data_dir: str | Path, train: bool):
 def _where(data_dir: str | Path) -> str:
     return (
         f"put the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
-        f"t10k-labels-idx1-ubyte (or .gz) into {Path(data_dir) / 'MNIST' / 'raw'}, or name another folder with --data-dir."
+        f"t10k-labels-idx1-ubyte into {Path(data_dir) / 'MNIST' / 'raw'}, or name the folder with --data-dir."
     )
 
 

@@ -83,7 +83,7 @@ class Decoder(nn.Module):
     Source: Sabour, Frosst, Hinton 2017, section 4.1: 512 and 1024 ReLU units, then a sigmoid for each pixel.
     """
 
-    def __init__(self, capsules: int, dim: int, image_shape: tuple[int, int, int], hidden: tuple[int, int] = (512, 1024)):
+    def __init__(self, capsules: int, dim: int, image_shape: tuple[int, int, int], hidden: tuple[int, int]):
         super().__init__()
         self.image_shape = image_shape
         pixels = image_shape[0] * image_shape[1] * image_shape[2]

@@ -81,14 +81,15 @@ class CapsNet(nn.Module):
         routing_options: dict[str, Any] | None = None,
         decoder_hidden: list[int] | None = None,
     ):
-        config = {key: value for key, value in locals().items() if key not in ("self", "__class__") and value is not None}
+        config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         super().__init__()
-        self.config = config  # what rebuilds this model; config.json
+        self.config = {key: value for key, value in config.items() if value is not None}  # what rebuilds this model; config.json
         class_names = list(class_names or "0123456789")
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
         if input_size < 2 * kernel:
-            raise ValueError(f"input_size is {input_size}; two {kernel}×{kernel} convolutions need at least {2 * kernel}.")
+            least = 2 * kernel
+            raise ValueError(f"input_size is {input_size}; two {kernel}×{kernel} convolutions need at least {least}.")
         if routing not in ROUTING:
             raise ValueError(f"there is no routing {routing!r}; choose one of {', '.join(ROUTING)}.")
         self.info = ModelInfo(name, kind, input_size, in_channels, class_names, pose_size)
@@ -96,10 +97,10 @@ class CapsNet(nn.Module):
         self.trunk = ConvTrunk(in_channels, channels, kernel)
         self.primary = PrimaryCapsules(channels, primary_types, primary_dim, kernel)
         side = (input_size - 2 * kernel + 1) // 2 + 1
-        self.routing = ROUTING[routing](
-            primary_types * side**2, primary_dim, K, pose_size, **(routing_options or {})
-        )
-        self.decoder = Decoder(K, pose_size, (in_channels, input_size, input_size), tuple(decoder_hidden or (512, 1024)))
+        children = primary_types * side**2
+        self.routing = ROUTING[routing](children, primary_dim, K, pose_size, **(routing_options or {}))
+        shape = (in_channels, input_size, input_size)
+        self.decoder = Decoder(K, pose_size, shape, tuple(decoder_hidden or (512, 1024)))
         # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
         # the range in which moving it makes sense. Measured after training and kept with the weights.
         self.register_buffer("pose_range", torch.tensor([-1.0, 1.0])[:, None, None].repeat(1, K, pose_size))
@@ -112,7 +113,8 @@ class CapsNet(nn.Module):
         """
         expected = (self.info.in_channels, self.info.input_size, self.info.input_size)
         if images.ndim != 4 or images.shape[1:] != expected:
-            raise ValueError(f"images have shape {tuple(images.shape)}; this model reads (batch, {', '.join(map(str, expected))}).")
+            reads = ", ".join(map(str, expected))
+            raise ValueError(f"images have shape {tuple(images.shape)}; this model reads (batch, {reads}).")
         routed = self.routing(self.primary(self.trunk(images)), trace=trace)
         return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
 
@@ -128,7 +130,8 @@ class CapsNet(nn.Module):
             ValueError: poses of another shape.
         """
         if poses.ndim != 3 or poses.shape[1:] != self.pose_range.shape[1:]:
-            raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {', '.join(map(str, self.pose_range.shape[1:]))}).")
+            draws = ", ".join(map(str, self.pose_range.shape[1:]))
+            raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {draws}).")
         return self.decoder(poses, longest(poses) if digits is None else digits)
 
 

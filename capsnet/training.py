@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from capsnet.card import write_card
 from capsnet.checkpoint import ModelError, read_tensors, save_model, write_json, write_tensors
 from capsnet.data import Augmentation, Images, augment, to_float
 from capsnet.losses import margin_loss, reconstruction_loss
@@ -151,6 +152,7 @@ def train(
         out / "metrics.json",
         {"validation": progress.best, "run": _circumstances(progress, device), "history": progress.history},
     )
+    write_card(out, sum(p.numel() for p in model.parameters()))
     return model
 
 
@@ -187,8 +189,8 @@ def _train_epoch(
     batches = order.split(config.batch_size)[: config.max_batches or None]
     sums = torch.tensor(progress.sums, dtype=torch.float64, device=data.images.device)
     started, images_before = time.monotonic(), progress.sums[-1]
-    bar = tqdm(total=len(order), initial=int(images_before), unit=" images", desc=f"epoch {progress.epoch + 1}", leave=False)
-    with bar:
+    name = f"epoch {progress.epoch + 1}"
+    with tqdm(total=len(order), initial=int(images_before), unit=" images", desc=name, leave=False) as bar:
         for batch in batches[progress.batch :]:
             if interrupted():
                 break
@@ -306,7 +308,7 @@ def measure_pose_range(model: CapsNet, data: Images, batch_size: int = 500) -> N
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:
-    """Whether "auto", "bf16" or "fp32" means bf16 on this device: "auto" asks whether it multiplies bf16 in hardware."""
+    """Whether "auto", "bf16" or "fp32" means bf16 on this device; "auto" does if the hardware multiplies bf16."""
     if precision != "auto":
         return precision == "bf16"
     if device.type == "cuda":
@@ -356,7 +358,7 @@ def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress
     if note["config"] != asdict(config):
         changed = [key for key, value in asdict(config).items() if note["config"].get(key) != value]
         raise ModelError(
-            f"{out / CHECKPOINT} was made with another {', '.join(changed)}; resume with the same settings, or start anew."
+            f"{out / CHECKPOINT} was made with another {', '.join(changed)}; resume with the same settings or start anew."
         )
 
     def part(prefix: str) -> dict[str, Tensor]:

@@ -13,18 +13,15 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 
 from capsnet.checkpoint import ModelError  # noqa: E402
+from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.training import TrainingConfig, train  # noqa: E402
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        self.exit(2, f"{self.prog}: {message}; see --help\n")
-
-
 def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
-    parser = Parser(description="Train a capsule network on MNIST.", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    show_defaults = argparse.ArgumentDefaultsHelpFormatter
+    parser = Parser(description="Train a capsule network on MNIST.", formatter_class=show_defaults)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
     parser.add_argument("--out", help="result folder (default: weights/MODEL)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -1,0 +1,89 @@
+"""The model card (README.md of a model's folder), written from its metrics."""
+
+from pathlib import Path
+from typing import Any
+
+from capsnet.checkpoint import read_json, write_atomically
+
+TITLE = {"capsnet": "CapsNet with dynamic routing", "capsnet-small": "Small CapsNet with dynamic routing"}
+
+
+def write_card(folder: Path, parameters: int) -> None:
+    """Write README.md in `folder` from its config.json, training.json and metrics.json."""
+    config, training, metrics = (read_json(folder / f"{name}.json") for name in ("config", "training", "metrics"))
+    write_atomically(folder / "README.md", _card(config, training, metrics, parameters).encode())
+
+
+def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
+    name, best, run = config["name"], metrics["validation"], metrics["run"]
+    changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
+    lines = [
+        _front_matter(metrics),
+        f"# {TITLE.get(name, name)}",
+        "",
+        f"Reads one handwritten digit of {config.get('input_size', 28)}×{config.get('input_size', 28)} pixels and "
+        f"redraws it from a pose of 16 numbers. {parameters:,} parameters, stored in fp16.",
+        "Network, losses and routing: Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* "
+        "(https://arxiv.org/abs/1710.09829), with the routing bias of the authors' code.",
+        "",
+        "```python",
+        "import capsnet",
+        f'model = capsnet.load_model("{name}")',
+        'out = model(capsnet.prepare_digit("drawing.png")[None])  # out.lengths, out.poses, out.coupling',
+        "```",
+        "",
+        "## Training",
+        "",
+        f"`python train/train_mnist.py --model {name}`: the first 55,000 images of MNIST's training files, "
+        f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
+        f"Adam with peak learning rate {training['learning_rate']}, reconstruction weight "
+        f"{training['reconstruction_weight']} on the sum of squared pixel errors "
+        f"({training['reconstruction_weight'] * config.get('input_size', 28) ** 2:.3f} on their mean).",
+        f"Augmentation (`capsnet.data.Augmentation`): {changes}. {training['pen_share']:.0%} of each epoch are digits "
+        "that `capsnet.pens` draws from stroke templates; nobody's handwriting is copied in them.",
+        f"Trained on {run['device']} with torch {run['torch']} in {run['seconds'] / 60:.0f} minutes. All settings: "
+        "training.json.",
+        "",
+        "## Evaluation",
+        "",
+        "| data | images | error | command |",
+        "|---|---|---|---|",
+        f"| MNIST validation (last 5,000 training images; chose epoch {best['epoch']}) | 5,000 | {best['error']:.2%} | "
+        f"`python train/train_mnist.py --model {name}` |",
+    ]
+    if "test" in metrics:
+        test = metrics["test"]
+        lines += [_row("MNIST test", test, f"python train/evaluate.py --model {name} --suite mnist")]
+    for key, result in metrics.get("drawn", {}).items():
+        lines += [_row(f"drawn digits: {key}", result, f"python train/evaluate.py --model {name} --suite drawn")]
+    lines += [
+        "",
+        "The test set was run once, after all choices. Drawn digits chose preprocessing and augmentation, so theirs are "
+        "development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
+        "",
+        "## Limits",
+        "",
+        "It knows ten digits and nothing else: letters and scribbles are read as digits too, sometimes with a long "
+        "capsule. A length is no calibrated probability.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, result: dict, command: str) -> str:
+    return f"| {name} | {result['images']:,} | {result['error']:.2%} | `{command}` |"
+
+
+def _front_matter(metrics: dict[str, Any]) -> str:
+    lines = [
+        "---",
+        "license: mit",
+        "library_name: capsnet",
+        "pipeline_tag: image-classification",
+        "datasets: [ylecun/mnist]",
+        "metrics: [accuracy]",
+        "tags: [capsule-network, mnist, pytorch]",
+        "---",
+        "",
+    ]
+    return "\n".join(lines)

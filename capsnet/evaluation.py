@@ -1,0 +1,116 @@
+"""What a trained model can do: error on MNIST, and on digits that people drew with other tools.
+
+A folder of drawn digits holds, a set each, `NAME.npz` or a folder NAME with pictures and labels.csv (file,label):
+strokes   pts (P, 2), stroke_off (S + 1,), item_off (N + 1,), labels (N,), writers (N,): item n is the strokes
+          item_off[n]:item_off[n + 1], stroke s the points stroke_off[s]:stroke_off[s + 1]; x right, y down
+pictures  images (N, H, W) or (N, H, W, 3) uint8, labels (N,)
+Items whose label is no class of the model are left out.
+"""
+
+import csv
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capsnet.data import DataError, Images, to_float
+from capsnet.digits import prepare_digit
+from capsnet.models import CapsNet
+
+PER_WRITER = 5  # items of each label that one writer may contribute: an even sample of writers
+
+
+@dataclass
+class Result:
+    """Of `images` images, `errors` were read wrongly; `wrong` holds (index, label, answer) of each of those."""
+
+    images: int
+    errors: int
+    wrong: list[tuple[int, str, str]]
+
+    @property
+    def error(self) -> float:
+        return self.errors / self.images
+
+    def confusions(self) -> list[tuple[tuple[str, str], int]]:
+        """((label, answer), how often), most frequent first."""
+        return Counter((label, answer) for _, label, answer in self.wrong).most_common()
+
+    def summary(self) -> dict[str, Any]:
+        return {"images": self.images, "errors": self.errors, "error": self.error}
+
+
+@torch.inference_mode()
+def classify(model: CapsNet, images: Tensor, batch_size: int = 500) -> Tensor:
+    """The longest capsule of each image (N, C, H, W) in [0, 1] → (N,)."""
+    return torch.cat([model(part).lengths.argmax(1) for part in images.split(batch_size)])
+
+
+def evaluate_images(model: CapsNet, images: Tensor, labels: list[str]) -> Result:
+    """Read images (N, C, H, W) in [0, 1] and compare with `labels`, class names."""
+    answers = [model.info.class_names[k] for k in classify(model, images).tolist()]
+    wrong = [(n, label, got) for n, (label, got) in enumerate(zip(labels, answers, strict=True)) if label != got]
+    return Result(len(labels), len(wrong), wrong)
+
+
+def evaluate_mnist(model: CapsNet, data: Images) -> Result:
+    """Error on MNIST images as they are."""
+    return evaluate_images(model, to_float(data.images), [str(label) for label in data.labels.tolist()])
+
+
+def evaluate_drawn(model: CapsNet, folder: Path) -> dict[str, Result]:
+    """Error on each set of digits in `folder`, drawings passing through `prepare_digit`.
+
+    Raises:
+        DataError: no sets there.
+    """
+    sets = sorted(p for p in folder.glob("*") if p.suffix == ".npz" or (p / "labels.csv").exists())
+    results = {}
+    for path in sets:
+        drawings, labels = load_drawings(path)
+        kept = [n for n, label in enumerate(labels) if label in model.info.class_names]
+        if len(kept) < len(labels) / 2:  # a set of letters or symbols
+            continue
+        size = model.info.input_size
+        images = torch.stack([prepare_digit(drawings[n], size) for n in kept])
+        results[path.stem] = evaluate_images(model, images, [labels[n] for n in kept])
+    if not results:
+        raise DataError(f"{folder} holds no sets of drawn digits; their form is described in capsnet/evaluation.py.")
+    return results
+
+
+def load_drawings(path: Path) -> tuple[list[Any], list[str]]:
+    """Drawings, as `prepare_digit` takes them, and labels of one set."""
+    if path.is_dir():
+        with open(path / "labels.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [path / row["file"] for row in rows], [row["label"] for row in rows]
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    labels = [str(label) for label in arrays["labels"]]
+    if "images" in arrays:
+        return list(arrays["images"]), labels
+    points, stroke, item = arrays["pts"].astype(float), arrays["stroke_off"], arrays["item_off"]
+    chosen = _even_sample(list(zip(arrays["writers"].tolist(), labels, strict=True)))
+    drawings = [
+        {"strokes": [points[stroke[s] : stroke[s + 1]].tolist() for s in range(item[n], item[n + 1])]} for n in chosen
+    ]
+    return drawings, [labels[n] for n in chosen]
+
+
+def _even_sample(keys: list[tuple[str, str]]) -> list[int]:
+    """Indices, in order, of a random choice with each key at most `PER_WRITER` times; always the same."""
+    order = list(range(len(keys)))
+    random.Random(0).shuffle(order)
+    seen: Counter[tuple[str, str]] = Counter()
+    chosen = []
+    for n in order:
+        seen[keys[n]] += 1
+        if seen[keys[n]] <= PER_WRITER:
+            chosen.append(n)
+    return sorted(chosen)
