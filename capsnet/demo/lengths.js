@@ -3,20 +3,23 @@ const bars = [...element.querySelectorAll(".bar")], verdict = element.querySelec
 function show() {
   const { lengths, digit, suspects, sentence, detail, pictures } = props.value;
   const bytes = pictures && decode(pictures);
-  verdict.classList.toggle("error", digit === null && !detail);
-  verdict.querySelector(".marks").replaceChildren(...(suspects.length ? suspects : [null]).map(mark));
-  write(verdict.querySelector("strong"), sentence);
-  write(verdict.querySelector("p span"), detail);
+  // Painting reads colours: all of it before anything is written, or the browser works out styles ten times.
+  bars.forEach((bar, k) => {
+    paint(bar.querySelector("canvas"), bytes && bytes.subarray(k * SIDE * SIDE, (k + 1) * SIDE * SIDE));
+  });
   bars.forEach((bar, k) => {
     const length = lengths[k].toFixed(2);
     bar.querySelector(".fill").style.width = `${100 * lengths[k]}%`;
     bar.querySelector(".value").textContent = length;
-    paint(bar.querySelector("canvas"), bytes && bytes.subarray(k * SIDE * SIDE, (k + 1) * SIDE * SIDE));
     bar.classList.toggle("winner", k === digit);
     bar.disabled = digit === null;
     bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${length}: bend its pose`);
   });
   press(digit);
+  verdict.classList.toggle("error", digit === null && !detail);
+  verdict.querySelector(".marks").replaceChildren(...(suspects.length ? suspects : [null]).map(mark));
+  write(verdict.querySelector("strong"), sentence);
+  write(verdict.querySelector("p span"), detail);
 }
 
 function mark(k) {

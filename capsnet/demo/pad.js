@@ -46,17 +46,22 @@ function place(picture) {
 
 const isBlank = () => sheet.kind === "strokes" && !sheet.strokes.length;
 
-// ---- what the server gets: at most one sheet a frame, and Gradio sends only the last while one is under way
+// ---- what the server gets: Gradio sends only the last sheet while one is under way
 
 function send() {
+  draw();
+  const { kind, strokes, index, data } = sheet;
+  props.value = structuredClone({ id: ++count, kind, strokes, index, data });
+  trigger("draw");
+}
+
+// During a stroke once a frame is enough; its end is sent at once.
+function sendSoon() {
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
-    draw();
-    const { kind, strokes, index, data } = sheet;
-    props.value = structuredClone({ id: ++count, kind, strokes, index, data });
-    trigger("draw");
+    if (stroke) send();
   });
 }
 
@@ -97,7 +102,7 @@ canvas.addEventListener("pointermove", (event) => {
   if (!stroke || !event.isPrimary) return;
   const moves = event.getCoalescedEvents?.() ?? [];
   for (const move of moves.length ? moves : [event]) extend(stroke, point(move));
-  send();
+  sendSoon();
 });
 for (const end of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(end, (event) => {

@@ -59,7 +59,7 @@ def start_app(*options: str) -> tuple[subprocess.Popen, str]:
     )
     url = f"http://127.0.0.1:{port}"
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(240):
+    for _ in range(720):
         if process.poll() is not None:
             raise RuntimeError(f"app.py ended with status {process.returncode}.")
         try:
@@ -68,7 +68,7 @@ def start_app(*options: str) -> tuple[subprocess.Popen, str]:
         except OSError:
             time.sleep(0.25)
     process.kill()
-    raise RuntimeError("app.py did not answer within a minute.")
+    raise RuntimeError("app.py did not answer within three minutes.")
 
 
 def open_browser(playwright):

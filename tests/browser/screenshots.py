@@ -1,0 +1,55 @@
+"""Make the README's pictures: `python tests/browser/screenshots.py [FOLDER]` (default .github/screenshots)."""
+
+import io
+import sys
+from pathlib import Path
+
+import hand
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+BENDS = {2: -0.12, 5: 0.1, 11: 0.08}  # slider number → how far it is moved
+
+
+def save(page, path: Path) -> None:
+    """What the window shows, in 256 colours: a third of the size, and nobody sees it."""
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    shot.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path}: {path.stat().st_size // 1000} kB")
+
+
+def bend(page) -> None:
+    """Move a few sliders from where the drawing put them."""
+    start = hand.pose(page)
+    for number, way in BENDS.items():
+        hand.field(page, number).fill(f"{start[number - 1] + way:.3f}")
+        hand.field(page, number).press("Enter")
+    hand.settle(page)
+    page.evaluate("document.activeElement.blur()")
+    page.mouse.move(0, 0)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else hand.ROOT / ".github" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    process, url = hand.start_app()
+    with sync_playwright() as playwright:
+        browser = hand.open_browser(playwright)
+        for theme, digit in (("light", 2), ("dark", 3)):
+            page = hand.visit(browser.new_context(viewport=hand.DESKTOP), url, theme)
+            hand.draw(page, hand.DIGITS[digit])
+            hand.settle(page)
+            bend(page)
+            save(page, folder / f"desktop-{theme}.png")
+        phone = {**playwright.devices["Pixel 5"], "device_scale_factor": 2}
+        page = hand.visit(browser.new_context(**phone), url)
+        hand.draw(page, hand.DIGITS[4])
+        hand.settle(page)
+        save(page, folder / "phone.png")
+        browser.close()
+    process.terminate()
+    process.wait(20)
+
+
+if __name__ == "__main__":
+    main()
