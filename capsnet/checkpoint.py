@@ -105,7 +105,7 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
         model.load_state_dict(tensors)
     except RuntimeError:
         raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.") from None
-    return model.float().eval().requires_grad_(False).to(device)
+    return model.float().eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
 
 
 def find_model(name: str, revision: str | None = None) -> Path:

@@ -63,7 +63,7 @@ def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> 
         bias: (O,).
         stride: in pixels.
     Returns:
-        (B, O, M, M) with M = (H − K) // stride + 1, in channels_last layout.
+        (B, O, M, M) with M = (H − K) // stride + 1, the channels of a pixel side by side in memory.
     Source: Mathieu, Henaff, LeCun 2014 (convolution by FFT); the phases and the real form are ours.
     """
     B, channels, height, _ = image.shape

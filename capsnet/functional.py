@@ -4,6 +4,11 @@ import torch
 from torch import Tensor
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """bf16 and fp16 become float32; float32 and float64 stay as they are."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+
+
 def lengths(poses: Tensor) -> Tensor:
     """Length of each pose vector, in [0, 1) after `squash`: the probability that the entity is there.
 
@@ -29,4 +34,4 @@ def squash(s: Tensor) -> Tensor:
     Source: Sabour, Frosst, Hinton 2017, equation 1.
     """
     norm = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
-    return s * (norm / (1 + norm * norm))
+    return s * (norm / torch.addcmul(norm.new_ones(()), norm, norm))

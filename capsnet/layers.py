@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.convolution import Conv2d
-from capsnet.functional import lengths, squash
+from capsnet.functional import at_least_float32, lengths, squash
 
 
 @dataclass
@@ -53,7 +53,7 @@ class ConvTrunk(nn.Module):
         self.conv = Conv2d(in_channels, channels, kernel)
 
     def forward(self, images: Tensor) -> Tensor:
-        return F.relu(self.conv(images))
+        return F.relu(self.conv(images), inplace=True)
 
 
 class PrimaryCapsules(nn.Module):
@@ -69,10 +69,10 @@ class PrimaryCapsules(nn.Module):
         self.conv = Conv2d(in_channels, types * dim, kernel, stride)
 
     def forward(self, features: Tensor) -> Capsules:
-        x = self.conv(features).float()  # (B, types·dim, H', W'); squash stays in float32 under autocast
-        H, W = x.shape[2:]
-        poses = x.unflatten(1, (self.types, self.dim)).permute(0, 1, 3, 4, 2)  # (B, types, H', W', dim)
-        poses = squash(poses.reshape(len(x), -1, self.dim))  # (B, N, dim)
+        x = at_least_float32(self.conv(features))  # (B, types·dim, H', W'); squash stays in float32 under autocast
+        B, _, H, W = x.shape
+        poses = x.view(B, self.types, self.dim, H * W).transpose(2, 3)  # (B, types, H'·W', dim)
+        poses = squash(poses.reshape(B, -1, self.dim))  # (B, N, dim)
         return Capsules(poses, lengths(poses), (H, W))
 
 
@@ -99,7 +99,7 @@ class Decoder(nn.Module):
     def forward(self, poses: Tensor, digits: Tensor) -> Tensor:
         chosen = F.one_hot(digits, poses.shape[1]).to(poses.dtype)  # (B, K)
         picture = self.net((poses * chosen[..., None]).flatten(1))
-        return picture.float().view(-1, *self.image_shape)
+        return at_least_float32(picture).view(-1, *self.image_shape)
 
 
 def longest(poses: Tensor) -> Tensor:

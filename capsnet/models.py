@@ -53,7 +53,7 @@ class CapsNet(nn.Module):
 
     Args:
         name, kind, class_names: see `ModelInfo`.
-        input_size: side of the square images; at least 18 with the default kernels.
+        input_size: side of the square images; at least 17 with the default kernels.
         in_channels: 1 to 3.
         channels, kernel: of the first convolution.
         primary_types, primary_dim: kinds of primary capsules and the size of their poses.
@@ -87,8 +87,8 @@ class CapsNet(nn.Module):
         class_names = list(class_names or "0123456789")
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
-        if input_size < 2 * kernel:
-            least = 2 * kernel
+        if input_size < 2 * kernel - 1:
+            least = 2 * kernel - 1
             raise ValueError(f"input_size is {input_size}; two {kernel}×{kernel} convolutions need at least {least}.")
         if routing not in ROUTING:
             raise ValueError(f"there is no routing {routing!r}; choose one of {', '.join(ROUTING)}.")

@@ -19,11 +19,13 @@ which holds (B, J, I, 8) instead of (B, I, J, 16). For a few images stored votes
 factored form reads all of W again.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import lengths, squash
+from capsnet.functional import at_least_float32, lengths, squash
 from capsnet.layers import Capsules, Routed
 
 STORED_VOTES_UP_TO = 4  # images; measured by train/benchmark.py
@@ -71,18 +73,19 @@ class DynamicRouting(nn.Module):
 
     def forward(self, capsules: Capsules, trace: bool = False) -> Routed:
         u = capsules.poses
-        I, A, J, _ = self.weight.shape
-        if u.shape[1:] != (I, A):
-            raise ValueError(f"this layer routes {I} capsules of {A} numbers, but was given {tuple(u.shape[1:])}.")
-        with torch.autocast(u.device.type, enabled=False):  # few operations, and a softmax: float32 costs little
+        children, dim = self.weight.shape[:2]
+        if u.shape[1:] != (children, dim):
+            given = tuple(u.shape[1:])
+            raise ValueError(f"this layer routes {children} capsules of {dim} numbers, but was given {given}.")
+        with _float32(u.device.type):
             Votes = StoredVotes if len(u) <= STORED_VOTES_UP_TO else FactoredVotes
-            votes = Votes(u.float(), self.weight.float())
+            votes = Votes(at_least_float32(u), at_least_float32(self.weight))
             steps, b = [], None
             with torch.no_grad():
                 for _ in range(self.iterations - 1):
                     c, v = self._iterate(votes, b)
                     steps.append((c, v))
-                    b = votes.agreement(v) if b is None else b + votes.agreement(v)
+                    b = votes.agreement(v, b)
             c, v = self._iterate(votes, b)
         coupling = c.transpose(1, 2)  # (B, I, J)
         if trace:
@@ -92,34 +95,47 @@ class DynamicRouting(nn.Module):
 
     def _iterate(self, votes: "StoredVotes | FactoredVotes", b: Tensor | None) -> tuple[Tensor, Tensor]:
         """Coupling (B, J, I) from the logits b (B, J, I), None for all zero, and the capsules (B, J, D) it gives."""
-        I, _, J, _ = self.weight.shape
+        children, _, parents, _ = self.weight.shape
+        bias = self.weight.new_zeros(()) if self.bias is None else at_least_float32(self.bias)
         if b is None:
-            share = 1 / (J + self.leaky)
-            s = votes.sum() * share
-            c = s.new_full((len(s), J, I), share)
+            share = 1 / (parents + self.leaky)
+            s = votes.uniform_sum(share, bias)
+            c = s.new_full((), share).expand(len(s), parents, children)
         else:
-            b = b / self.temperature
+            if self.temperature != 1:
+                b = b / self.temperature
             if self.leaky:
                 b = F.pad(b, (0, 0, 0, 1))  # the parent "nowhere": (B, J + 1, I)
-            c = torch.softmax(b, dim=1)[:, :J]  # over the parents
-            s = votes.weighted_sum(c)
-        return c, squash(s if self.bias is None else s + self.bias)
+            c = torch.softmax(b, dim=1)  # over the parents
+            if self.leaky:
+                c = c[:, :-1]
+            s = votes.weighted_sum(c, bias)
+        return c, squash(s)
+
+
+def _float32(device: str) -> AbstractContextManager:
+    """No autocast: routing is a small part of the work, and its softmax and squash want the precision."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 class StoredVotes:
-    """All votes û (I, B, J, D) of u (B, I, A) through W (I, A, J, D), held in memory."""
+    """All votes û of u (B, I, A) through W (I, A, J, D), held in memory."""
 
     def __init__(self, u: Tensor, W: Tensor):
-        self.votes = (u.transpose(0, 1) @ W.flatten(2)).unflatten(2, W.shape[2:])  # (I, B, J, D)
+        self.shape = (len(u), *W.shape[2:])  # (B, J, D)
+        votes = torch.bmm(u.transpose(0, 1), W.view(*W.shape[:2], -1))  # (I, B, J·D)
+        # Copied to the order of the sums over I: five passes read it.
+        self.votes = votes.view(len(W), -1, W.shape[3]).transpose(0, 1).contiguous()  # (B·J, I, D)
 
-    def sum(self) -> Tensor:
-        return self.votes.sum(0)  # (B, J, D)
+    def uniform_sum(self, share: float, bias: Tensor) -> Tensor:
+        return torch.add(bias, self.votes.sum(1).view(self.shape), alpha=share)  # (B, J, D)
 
-    def weighted_sum(self, c: Tensor) -> Tensor:
-        return torch.einsum("bji,ibjd->bjd", c, self.votes)
+    def weighted_sum(self, c: Tensor, bias: Tensor) -> Tensor:
+        return torch.bmm(c.flatten(0, 1)[:, None], self.votes).view(self.shape) + bias  # (B, J, D)
 
-    def agreement(self, v: Tensor) -> Tensor:
-        return torch.einsum("ibjd,bjd->bji", self.votes, v)
+    def agreement(self, v: Tensor, b: Tensor | None) -> Tensor:
+        agreement = torch.bmm(v.flatten(0, 1)[:, None], self.votes.mT).view(*self.shape[:2], -1)  # (B, J, I)
+        return agreement if b is None else b + agreement
 
 
 class FactoredVotes:
@@ -128,14 +144,16 @@ class FactoredVotes:
     def __init__(self, u: Tensor, W: Tensor):
         self.u, self.W = u, W.flatten(0, 1).transpose(0, 1)  # (B, I, A) and (J, I·A, D)
 
-    def sum(self) -> Tensor:
-        J, _, D = self.W.shape
-        return (self.u.flatten(1) @ self.W.transpose(0, 1).flatten(1)).unflatten(1, (J, D))  # (B, J, D)
+    def uniform_sum(self, share: float, bias: Tensor) -> Tensor:
+        parents, _, dim = self.W.shape
+        total = (self.u.flatten(1) @ self.W.transpose(0, 1).flatten(1)).unflatten(1, (parents, dim))
+        return torch.add(bias, total, alpha=share)  # (B, J, D)
 
-    def weighted_sum(self, c: Tensor) -> Tensor:
+    def weighted_sum(self, c: Tensor, bias: Tensor) -> Tensor:
         cu = c[..., None] * self.u[:, None]  # (B, J, I, A)
-        return (cu.flatten(2).transpose(0, 1) @ self.W).transpose(0, 1)  # (B, J, D)
+        return torch.bmm(cu.flatten(2).transpose(0, 1), self.W).transpose(0, 1) + bias  # (B, J, D)
 
-    def agreement(self, v: Tensor) -> Tensor:
-        Wv = v.transpose(0, 1) @ self.W.transpose(1, 2)  # (J, B, I·A)
-        return (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)
+    def agreement(self, v: Tensor, b: Tensor | None) -> Tensor:
+        Wv = torch.bmm(v.transpose(0, 1), self.W.mT)  # (J, B, I·A)
+        agreement = (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)
+        return agreement if b is None else b + agreement
