@@ -48,8 +48,8 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         "",
         "| data | images | error | command |",
         "|---|---|---|---|",
-        f"| MNIST validation (last 5,000 training images; chose epoch {best['epoch']}) | 5,000 | {best['error']:.2%} | "
-        f"`python train/train_mnist.py --model {name}` |",
+        f"| MNIST validation (last 5,000 training images; chose epoch {best['epoch']}) | 5,000 | "
+        f"{best['error']:.2%} | `python train/train_mnist.py --model {name}` |",
     ]
     if "test" in metrics:
         test = metrics["test"]
@@ -58,8 +58,8 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         lines += [_row(f"drawn digits: {key}", result, f"python train/evaluate.py --model {name} --suite drawn")]
     lines += [
         "",
-        "The test set was run once, after all choices. Drawn digits chose preprocessing and augmentation, so theirs are "
-        "development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
+        "The test set was run once, after all choices. Drawn digits chose preprocessing and augmentation, so theirs "
+        "are development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
         "",
         "## Limits",
         "",

@@ -48,7 +48,7 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     except RuntimeError:  # torchvision found no files
         data = _download(MNIST, data_dir, train) if download else None
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the MNIST files in {data_dir} are damaged ({error}); remove them to fetch new ones.") from None
+        raise DataError(f"the MNIST files in {data_dir} are damaged ({error}); remove them to fetch others.") from None
     if data is None or len(data) != (60_000 if train else 10_000):
         raise DataError(f"{data_dir} holds no complete MNIST; {_where(data_dir)}")
     return Images(data.data[:, None], data.targets.long())

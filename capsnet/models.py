@@ -83,7 +83,8 @@ class CapsNet(nn.Module):
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         super().__init__()
-        self.config = {key: value for key, value in config.items() if value is not None}  # what rebuilds this model; config.json
+        # What rebuilds this model: config.json.
+        self.config = {key: value for key, value in config.items() if value is not None}
         class_names = list(class_names or "0123456789")
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")

@@ -118,7 +118,7 @@ def train(
         ModelError: nothing to resume from, or the checkpoint was made with another configuration.
     """
     out, device = Path(out), torch.device(device)
-    _keep_freed_memory()
+    keep_freed_memory()
     torch.manual_seed(config.seed)
     model = create_model(config.model, in_channels=data.images.shape[1], input_size=data.images.shape[-1])
     model = model.to(device, memory_format=torch.channels_last)
@@ -129,7 +129,7 @@ def train(
         progress, best = _read_checkpoint(out, config, model, optimizer, generator)
     data, validation = data.to(device), validation.to(device)
     pens = _pen_digits(config).to(device)
-    step = _make_step(config, model, optimizer, device)
+    step = make_step(config, model, optimizer, device)
 
     with _Interruptible() as interrupted:
         while progress.epoch < config.epochs and not _long_enough(config, progress):
@@ -237,7 +237,7 @@ def _learning_rate(config: TrainingConfig, epoch: float) -> float:
     return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
 
 
-def _make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Optimizer, device: torch.device):
+def make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Optimizer, device: torch.device):
     """The step: images (B, C, H, W) float, labels (B,), rate → sums of loss, errors, correct lengths, images."""
     low_precision = use_bf16(config.precision, device)
 
@@ -340,8 +340,19 @@ def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
 
 
 def _circumstances(progress: Progress, device: torch.device) -> dict[str, Any]:
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-    return {"epochs": progress.epoch, "seconds": round(progress.seconds), "device": name, "torch": torch.__version__}
+    return {
+        "epochs": progress.epoch,
+        "seconds": round(progress.seconds),
+        "device": device_name(device),
+        "torch": torch.__version__,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The card's name, or "CPU" and how many threads."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
 
 
 def _write_checkpoint(out, config, model, optimizer, generator, progress, best) -> None:
@@ -356,10 +367,8 @@ def _write_checkpoint(out, config, model, optimizer, generator, progress, best) 
 def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress, dict[str, Tensor]]:
     tensors, note = read_tensors(out / CHECKPOINT)
     if note["config"] != asdict(config):
-        changed = [key for key, value in asdict(config).items() if note["config"].get(key) != value]
-        raise ModelError(
-            f"{out / CHECKPOINT} was made with another {', '.join(changed)}; resume with the same settings or start anew."
-        )
+        changed = ", ".join(key for key, value in asdict(config).items() if note["config"].get(key) != value)
+        raise ModelError(f"{out / CHECKPOINT} was made with another {changed}; resume with that, or start anew.")
 
     def part(prefix: str) -> dict[str, Tensor]:
         return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
@@ -375,7 +384,7 @@ def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress
     return Progress(**note["progress"]), {name: t.to(device) for name, t in part("best.").items()}
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Let glibc keep freed memory for the next step: getting it from the system anew costs a sixth of a CPU step."""
     if sys.platform == "linux":
         try:
