@@ -5,7 +5,6 @@ import io
 
 import hand
 import numpy as np
-import pytest
 from hand import DIGITS
 from PIL import Image, ImageDraw
 
@@ -22,16 +21,21 @@ def upload(page, name, content):
     )
 
 
-@pytest.mark.parametrize("digit", DIGITS)
-def test_a_drawn_digit_is_read(page, digit):
-    assert hand.lengths(page) == [0.0] * 10
+def test_every_digit_is_read_and_cleared_away(page):
     assert "empty" in hand.verdict(page)
-    hand.draw(page, DIGITS[digit])
-    hand.wait_for_verdict(page, f" {digit}.")
-    assert int(np.argmax(hand.lengths(page))) == digit
-    assert page.locator("#lengths .bar.winner").get_attribute("data-capsule") == str(digit)
-    assert hand.picture(page, "#seen canvas").max() > 200
-    assert hand.bent(page).max() > 100
+    for digit, strokes in DIGITS.items():
+        assert hand.lengths(page) == [0.0] * 10
+        hand.draw(page, strokes)
+        hand.wait_for_verdict(page, f" {digit}.")
+        assert int(np.argmax(hand.lengths(page))) == digit
+        assert page.locator("#lengths .bar.winner").get_attribute("data-capsule") == str(digit)
+        assert hand.picture(page, "#seen canvas").max() > 200
+        assert hand.bent(page).max() > 100
+        page.click("[data-do=clear]")
+        hand.wait_for_verdict(page, "empty")
+        assert hand.ink_on_pad(page) == 0
+        assert not hand.picture(page, "#seen canvas").any() and not hand.bent(page).any()
+        assert hand.slider(page, 1).is_disabled()
 
 
 def test_bars_move_during_the_stroke(page):
@@ -46,18 +50,6 @@ def test_bars_move_during_the_stroke(page):
         arg=before,
     )
     page.mouse.up()
-
-
-def test_clear_and_draw_again(page):
-    for digit in (7, 0, 1):
-        hand.draw(page, DIGITS[digit])
-        hand.wait_for_verdict(page, f" {digit}.")
-        page.click("[data-do=clear]")
-        hand.wait_for_verdict(page, "empty")
-        assert hand.lengths(page) == [0.0] * 10
-        assert hand.ink_on_pad(page) == 0
-        assert not hand.picture(page, "#seen canvas").any() and not hand.bent(page).any()
-        assert hand.slider(page, 1).is_disabled()
 
 
 def test_undo_takes_back_strokes_and_clear(page):
@@ -131,28 +123,22 @@ def test_upload_of_a_picture(page):
     hand.wait_for_verdict(page, "empty")
 
 
-@pytest.mark.parametrize(
-    "name, content",
-    [
-        ("notes.png", b"no picture at all"),
-        ("nothing.png", b""),
-        ("white.png", png(Image.new("L", (50, 50), 255))),
-    ],
-    ids=["junk", "empty", "white"],
-)
-def test_an_unusable_upload_gives_a_sentence(page, name, content):
-    upload(page, name, content)
-    page.wait_for_function(
-        "!document.querySelector('#lengths .verdict p').innerText.includes('The sheet is empty')"
-    )
-    sentence = hand.verdict(page).strip()
-    assert (
-        sentence.endswith(".")
-        and len(sentence) < 160
-        and "Error" not in sentence
-        and "Traceback" not in sentence
-    )
-    assert hand.lengths(page) == [0.0] * 10
+def test_an_unusable_upload_gives_a_sentence(page):
+    files = {"junk.png": b"no picture", "nothing.png": b"", "white.png": png(Image.new("L", (50, 50), 255))}
+    for name, content in files.items():
+        before = hand.verdict(page)
+        upload(page, name, content)
+        page.wait_for_function(
+            "old => document.querySelector('#lengths .verdict p').innerText !== old && document"
+            ".querySelector('#lengths .verdict').classList.contains('error')",
+            arg=before,
+        )
+        sentence = hand.verdict(page).strip()
+        assert sentence.endswith(".") and len(sentence) < 160
+        assert "Error" not in sentence and "Traceback" not in sentence
+        assert hand.lengths(page) == [0.0] * 10
+        page.click("[data-do=clear]")
+        hand.wait_for_verdict(page, "The sheet is empty")
     hand.draw(page, DIGITS[7])
     hand.wait_for_verdict(page, " 7.")
 
