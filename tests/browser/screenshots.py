@@ -12,9 +12,8 @@ BENDS = {2: -0.12, 5: 0.1, 11: 0.08}  # slider number → how far it is moved
 
 
 def save(page, path: Path) -> None:
-    """What the window shows, in 256 colours: a third of the size, and nobody sees it."""
-    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    shot.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    """What the window shows, as a small PNG."""
+    Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1000} kB")
 
 
