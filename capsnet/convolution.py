@@ -54,6 +54,12 @@ def _fourier_matrices(n: int, k: int, m: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.stack(image_rows), torch.stack(kernel_rows), torch.stack(output_columns, 1)
 
 
+@torch.compiler.assume_constant_result
+def _constant_matrices(n: int, k: int, m: int) -> tuple[Tensor, Tensor, Tensor]:
+    """`_fourier_matrices`, which torch.compile would trace, and so compute at every call."""
+    return _fourier_matrices(n, k, m)
+
+
 def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     """`F.conv2d(image, weight, bias, stride)` for a square image and kernel, through small Fourier matrices.
 
@@ -69,7 +75,8 @@ def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> 
     B, channels, height, _ = image.shape
     outputs, _, kernel, _ = weight.shape
     n, k, m = -(-height // stride), -(-kernel // stride), (height - kernel) // stride + 1
-    A, K, C = (matrix.to(image) for matrix in _fourier_matrices(n, k, m))
+    # Copies: what inference mode has left in the cache could not take part in training.
+    A, K, C = (matrix.to(image, copy=True) for matrix in _constant_matrices(n, k, m))
 
     def phases(x: Tensor, size: int) -> Tensor:  # (P, Q, s·size, s·size) → (size, size, P, s, s, Q)
         missing = size * stride - x.shape[-1]
