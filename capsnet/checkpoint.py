@@ -98,8 +98,9 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
     config = read_json(folder / "config.json")
     try:
         model = CapsNet(**config)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({error}).") from None
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:  # the last two from torch, of odd sizes
+        cause = str(error).split("\n")[0]
+        raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({cause}).") from None
     tensors, _ = read_tensors(folder / "model.safetensors")
     try:
         model.load_state_dict(tensors)

@@ -86,6 +86,9 @@ class CapsNet(nn.Module):
         # What rebuilds this model: config.json.
         self.config = {key: value for key, value in config.items() if value is not None}
         class_names = list(class_names or "0123456789")
+        for key in ("channels", "kernel", "primary_types", "primary_dim", "pose_size"):
+            if config[key] < 1:
+                raise ValueError(f"{key} is {config[key]}; it must be at least 1.")
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
         if input_size < 2 * kernel - 1:
