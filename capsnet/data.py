@@ -1,6 +1,7 @@
 """Data sets as tensors in memory, and augmentation of whole batches on their device."""
 
 import math
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+MNIST_FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 VALIDATION_IMAGES = 5_000  # the last of MNIST's training files; they choose the epoch
 
 
@@ -43,29 +50,35 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     """
     from torchvision.datasets import MNIST
 
+    raw, count = Path(data_dir) / "MNIST" / "raw", 60_000 if train else 10_000
+    if not all((raw / name).is_file() for name in MNIST_FILES):
+        if not download:
+            raise DataError(f"{data_dir} holds no complete MNIST; {_where(raw)}")
+        _download(MNIST, data_dir, raw)
     try:
-        data = MNIST(str(data_dir), train=train, download=False)
-    except RuntimeError:  # torchvision found no files
-        data = _download(MNIST, data_dir, train) if download else None
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the MNIST files in {data_dir} are damaged ({error}); remove them to fetch others.") from None
-    if data is None or len(data) != (60_000 if train else 10_000):
-        raise DataError(f"{data_dir} holds no complete MNIST; {_where(data_dir)}")
+        data = MNIST(str(data_dir), train=train)
+        whole = data.data.shape == (count, 28, 28) and data.targets.shape == (count,)
+    except Exception:  # AssertionError, KeyError, RuntimeError…: torchvision reads without looking
+        whole = False
+    if not whole:
+        raise DataError(f"the files in {raw} are damaged or are not MNIST's; remove them, and they are fetched again.")
     return Images(data.data[:, None], data.targets.long())
 
 
-def _download(MNIST, data_dir: str | Path, train: bool):
+def _download(MNIST, data_dir: str | Path, raw: Path) -> None:
+    patience = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(20)  # seconds; torchvision would wait for a silent network for minutes
     try:
-        return MNIST(str(data_dir), train=train, download=True)
+        MNIST(str(data_dir), download=True)
     except Exception as error:  # URLError, HTTPError, RuntimeError…: whatever went wrong, the remedy is the same
-        raise DataError(f"MNIST could not be downloaded ({error}); {_where(data_dir)}") from None
+        cause = str(error).strip().split("\n")[-1]
+        raise DataError(f"MNIST could not be downloaded ({cause}); {_where(raw)}") from None
+    finally:
+        socket.setdefaulttimeout(patience)
 
 
-def _where(data_dir: str | Path) -> str:
-    return (
-        f"put the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
-        f"t10k-labels-idx1-ubyte into {Path(data_dir) / 'MNIST' / 'raw'}, or name the folder with --data-dir."
-    )
+def _where(raw: Path) -> str:
+    return f"put the four files {', '.join(MNIST_FILES)} into {raw}, or name the folder with --data-dir."
 
 
 def split_validation(data: Images) -> tuple[Images, Images]:
@@ -97,6 +110,15 @@ class Augmentation:
     shear: float = 0.1
     elastic: float = 0.5
     thickness: float = 0.4
+
+    def check(self) -> None:
+        """Raises ValueError for amounts that cannot work."""
+        for name, amount in vars(self).items():
+            if not 0 <= amount < math.inf:
+                raise ValueError(f"{name} is {amount}; it must not be negative")
+        for name in ("scale", "thickness"):
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be below 1")
 
 
 def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) -> Tensor:
