@@ -1,0 +1,23 @@
+import pytest
+import torch
+
+from capsnet.data import Images
+from capsnet.models import CONFIGS
+from capsnet.pens import pen_digits
+
+# Convolutions of this size take the Fourier form in batches of 16 and more, like those of the real network.
+SMALL = {"channels": 16, "primary_types": 2, "primary_dim": 4, "decoder_hidden": [16, 24]}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Settings of a small network, which `create_model` knows as "small" during the test."""
+    monkeypatch.setitem(CONFIGS, "small", SMALL)
+    return dict(SMALL)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """40 digits in MNIST's form, four of each kind."""
+    images, labels = pen_digits(40, seed=5)
+    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels))

@@ -1,0 +1,106 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from capsnet import convolution
+from capsnet.convolution import Conv2d, fourier_conv2d
+
+# (size, kernel, stride), with sizes and kernels that are no multiple of the stride
+GEOMETRIES = [(20, 9, 2), (19, 9, 2), (21, 10, 2), (17, 7, 3), (16, 6, 3), (15, 8, 3), (12, 5, 1), (9, 9, 2), (11, 4, 4)]
+
+
+def tensors(size, kernel, channels=3, outputs=4, batch=2, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    shapes = (batch, channels, size, size), (outputs, channels, kernel, kernel), (outputs,)
+    return [torch.randn(shape, dtype=dtype, generator=generator, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride"), GEOMETRIES)
+def test_fourier_equals_direct_in_values_and_gradients(size, kernel, stride):
+    inputs = tensors(size, kernel)
+    direct = F.conv2d(*inputs, stride=stride)
+    ours = fourier_conv2d(*inputs, stride)
+    assert ours.shape == direct.shape
+    torch.testing.assert_close(ours, direct, rtol=0, atol=1e-11)
+    weight = torch.randn_like(direct)
+    for a, b in zip(torch.autograd.grad(ours, inputs, weight), torch.autograd.grad(direct, inputs, weight), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+
+
+def test_gradcheck():
+    assert torch.autograd.gradcheck(lambda *x: fourier_conv2d(*x, 2), tensors(7, 4, channels=2, outputs=2))
+
+
+def test_float32_rounds_no_worse_than_the_direct_sum():
+    inputs = [t.detach() for t in tensors(20, 9, channels=64, outputs=16, batch=4)]
+    exact = F.conv2d(*inputs, stride=2)
+    single = [t.float() for t in inputs]
+    ours = (fourier_conv2d(*single, 2) - exact).square().mean()
+    direct = (F.conv2d(*single, stride=2) - exact).square().mean()
+    assert ours < 2 * direct
+
+
+def test_number_of_products_of_the_primary_capsules():
+    # 100 frequencies: 4 are their own conjugates, 48 pairs take three products each.
+    A, K, C = convolution._fourier_matrices(10, 5, 6)
+    assert (A.shape, K.shape, C.shape) == ((148, 100), (148, 25), (36, 148))
+
+
+def images(batch=16, channels=16, side=20, width=None, dtype=torch.float32):
+    return torch.zeros(batch, channels, side, width or side, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "stride", "fourier"),
+    [
+        (images(), 9, 2, True),
+        (images(side=32), 9, 2, True),
+        (images(batch=15), 9, 2, False),
+        (images(channels=15), 9, 2, False),
+        (images(side=33), 9, 2, False),
+        (images(width=22), 9, 2, False),
+        (images(), 5, 2, False),
+        (images(dtype=torch.bfloat16), 9, 2, False),
+        (images(dtype=torch.float64), 9, 2, False),
+        (images(side=32), 9, 1, False),
+        (images(side=16), 3, 1, True),
+    ],
+)
+def test_choice(image, kernel, stride, fourier):
+    assert Conv2d(image.shape[1], 4, kernel, stride)._fourier_is_faster(image) == fourier
+
+
+def test_autocast_takes_the_direct_form():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not Conv2d(16, 4, 9, 2)._fourier_is_faster(images())
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(16, 1), (3, 0)])
+def test_module_takes_the_chosen_form_and_equals_the_plain_one(batch, calls, monkeypatch):
+    seen = []
+    monkeypatch.setattr(convolution, "fourier_conv2d", lambda *x: seen.append(1) or fourier_conv2d(*x))
+    layer = Conv2d(16, 4, 9, 2)
+    image = torch.randn(batch, 16, 20, 20)
+    torch.testing.assert_close(layer(image), F.conv2d(image, layer.weight, layer.bias, 2), rtol=1e-4, atol=1e-5)
+    assert len(seen) == calls
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_training_after_evaluation_in_inference_mode(dtype):
+    convolution._fourier_matrices.cache_clear()
+    inputs = tensors(20, 9, dtype=dtype)
+    with torch.inference_mode():
+        fourier_conv2d(*inputs, 2)
+    fourier_conv2d(*inputs, 2).sum().backward()
+    assert all(t.grad.isfinite().all() for t in inputs)
+
+
+def test_channels_last_images_and_weights():
+    inputs = tensors(20, 9)
+    last = [t.contiguous(memory_format=torch.channels_last) for t in inputs[:2]] + inputs[2:]
+    torch.testing.assert_close(fourier_conv2d(*last, 2), fourier_conv2d(*inputs, 2), rtol=0, atol=1e-11)
+
+
+def test_compiled_equals_eager():
+    layer, image = Conv2d(16, 4, 9, 2), torch.randn(16, 16, 20, 20)
+    torch.testing.assert_close(torch.compile(layer, backend="aot_eager")(image), layer(image), rtol=1e-4, atol=1e-5)
