@@ -1,4 +1,4 @@
-"""Any picture → float32 grey or colour values in 0..1 of a handy size, or one sentence that says what is wrong with it."""
+"""Any picture → float32 grey or colour values in 0..1 of a handy size, or one sentence that says what is wrong."""
 
 import os
 import warnings
@@ -12,14 +12,14 @@ MAX_PIXELS = 50_000_000
 MIN_SIDE = 4
 HANDY_SIDE = 1000     # larger pictures are reduced to this before anything is looked at
 # Formats of cameras and paint programs; Pillow would hand others (EPS) to foreign programs.
-FORMATS = ("PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "DIB", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
+FORMATS = ("PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
 
 
 def read_picture(drawing):
     """PIL image, path, numpy array or tensor → float32 (H, W) or (H, W, 3) in 0..1, sides at most 1000.
 
-    Arrays are (H, W) or (H, W, 1..4), tensors (H, W) or (1..4, H, W); EXIF rotation is applied, alpha laid over white.
-    Raises InvalidDrawingError.
+    Arrays are (H, W) or (H, W, 1..4), tensors (H, W) or (1..4, H, W); EXIF rotation is applied, alpha laid over
+    white. Raises InvalidDrawingError.
     """
     if isinstance(drawing, (str, os.PathLike)):
         return read_file(drawing)
@@ -31,7 +31,7 @@ def read_picture(drawing):
         tensor = drawing.detach().cpu()
         return read_array((tensor.movedim(0, -1) if tensor.ndim == 3 else tensor).numpy())
     raise InvalidDrawingError(
-        f"A drawing cannot be of type {type(drawing).__name__}: pass a picture, an array, a file's path or strokes."
+        f"A drawing cannot be of type {type(drawing).__name__}: pass a picture, array, file path or strokes."
     )
 
 
@@ -45,7 +45,7 @@ def read_file(path):
     Image.init()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")          # Pillow's warning of large pictures: they are refused below
+            warnings.simplefilter("ignore")          # of large pictures: they are refused below
             image = Image.open(path, formats=[name for name in FORMATS if name in Image.OPEN])
         with image:
             check_size(*image.size)
@@ -53,13 +53,14 @@ def read_file(path):
             image.draft(None, (2 * HANDY_SIDE, 2 * HANDY_SIDE))
             return read_image(image)
     except UnidentifiedImageError:
-        raise InvalidDrawingError(f"{name} is not a picture that can be read: send a PNG or JPEG file.") from None
+        raise InvalidDrawingError(f"{name} is no picture that can be read: send a PNG or JPEG file.") from None
     except Image.DecompressionBombError:
-        raise InvalidDrawingError(f"{name} has too many pixels: send at most {MAX_PIXELS // 10**6} megapixels.") from None
+        limit = MAX_PIXELS // 10**6
+        raise InvalidDrawingError(f"{name} has too many pixels: send at most {limit} megapixels.") from None
     except InvalidDrawingError:
         raise
     except (OSError, SyntaxError, ValueError, EOFError, TypeError, OverflowError, MemoryError) as error:
-        raise InvalidDrawingError(f"{name} cannot be read ({error}): send a sound PNG or JPEG file.") from None
+        raise InvalidDrawingError(f"{name} cannot be read ({error}): send another PNG or JPEG file.") from None
 
 
 def read_image(image):
@@ -90,22 +91,20 @@ def read_array(array):
     """A numpy array (H, W) or (H, W, 1..4), see read_picture; values up to 1, 255 or 65535."""
     if array.ndim not in (2, 3) or (array.ndim == 3 and not 1 <= array.shape[2] <= 4):
         raise InvalidDrawingError(
-            f"An array of shape {array.shape} is no picture: pass (height, width) or (height, width, 1 to 4 channels)."
+            f"An array of shape {array.shape} is no picture: pass (height, width) or (height, width, 1 to 4)."
         )
     if array.dtype.kind not in "biuf":
         raise InvalidDrawingError(f"An array of {array.dtype} is no picture: pass whole numbers or floats.")
     check_size(array.shape[1], array.shape[0])
+    low, high = float(array.min()), float(array.max())
     factor = -(-max(array.shape[:2]) // HANDY_SIDE)
     if factor > 1:
-        height, width = (side - side % factor for side in array.shape[:2])
-        blocks = array[:height, :width].reshape(height // factor, factor, width // factor, factor, *array.shape[2:])
-        low, high = float(array.min()), float(array.max())
-        array = blocks.mean(axis=(1, 3), dtype=np.float32)
-    else:
-        low, high = float(array.min()), float(array.max())
-        array = array.astype(np.float32)
+        height, width = (side // factor for side in array.shape[:2])
+        blocks = array[:height * factor, :width * factor]
+        array = blocks.reshape(height, factor, width, factor, -1).mean(axis=(1, 3), dtype=np.float32)
+    array = array.astype(np.float32)
     if not np.isfinite(low + high):                   # one NaN makes minimum and maximum NaN
-        raise InvalidDrawingError("The array holds values that are no finite numbers: replace NaN and infinity.")
+        raise InvalidDrawingError("The array holds NaN or infinity: replace them by numbers.")
     white = next((level for level in (1, 255, 65535) if high <= level), 0)
     if low < 0 or not white:
         raise InvalidDrawingError(

@@ -1,7 +1,7 @@
 """Pen strokes → the picture MNIST's makers would have got from them.
 
-MNIST (LeCun, Cortes, Burges 1998) scaled each digit, ink included, to a 20×20 box and moved its centre of mass to
-pixel 14 of 28. Strokes are scaled as vectors and drawn afterwards, so size, place and brush leave no trace.
+MNIST (LeCun, Cortes, Burges 1998) scaled each digit, ink included, to a 20×20 box and moved its centre of mass
+to pixel 14 of 28. Strokes are scaled as vectors and drawn afterwards, so size, place and brush leave no trace.
 """
 
 from itertools import chain
@@ -70,10 +70,10 @@ def checked_points(strokes):
 
 
 def is_dot(points):
-    """Whether all points (N, 2) are one click: no extent, or no more than the tremor of a hand that holds still.
+    """Whether all points (N, 2) are one click: no extent, or no more than the tremor of a resting hand.
 
-    Units are unknown, so tremor means both: at most 3 units (pixels, on a page) and at most 2 % of the largest
-    coordinate.
+    Units are unknown, so tremor means both: at most 3 units (pixels, on a page) and at most 2 % of the
+    largest coordinate.
     """
     extent = float(np.ptp(points, axis=0).max())
     reach = float(np.abs(points).max())
@@ -82,6 +82,7 @@ def is_dot(points):
 
 def draw(points, lengths, size, width):
     """(N, 2) points, (S,) points per stroke, S and all lengths ≥ 1 → float32 (size, size)."""
+    points, lengths = drop_stray_dots(points, lengths)
     low, high = points.min(axis=0), points.max(axis=0)
     extent = high - low
     span = float(extent.max())
@@ -100,8 +101,23 @@ def draw(points, lengths, size, width):
     return coverage((segments + (middle - FRAME / 2)) * unit, size, width * unit)
 
 
+def drop_stray_dots(points, lengths):
+    """Leave out taps of the pen beside the digit, (N, 2) and (S,) → the same: no digit has a dot."""
+    if len(lengths) == 1:
+        return points, lengths
+    first = np.cumsum(lengths) - lengths
+    low, high = np.minimum.reduceat(points, first), np.maximum.reduceat(points, first)         # (S, 2)
+    extent = (high - low).max(axis=1)
+    line = extent > 0.05 * extent.max()
+    if not line.any():                                # a digit of dots only
+        return points, lengths
+    outside = ((low > high[line].max(axis=0)) | (high < low[line].min(axis=0))).any(axis=1)
+    kept = line | ~outside
+    return points[np.repeat(kept, lengths)], lengths[kept]
+
+
 def to_segments(points, lengths):
-    """Points in pixels of the frame (N, 2) → segments (M, 2, 2), stroke by stroke, without tremor and repetitions."""
+    """Points in pixels of the frame (N, 2) → segments (M, 2, 2) of each stroke, without tremor."""
     stroke = np.repeat(np.arange(len(lengths)), lengths)
     x, y = np.floor(points / TREMOR).T
     keep = np.ones(len(points), dtype=bool)
@@ -120,9 +136,9 @@ def to_segments(points, lengths):
 
 
 def coverage(segments, size, width):
-    """Antialiased round-capped lines: (M, 2, 2) segments in pixels → float32 (size, size), by distance to the nearest.
+    """Antialiased round-capped lines, by distance: (M, 2, 2) segments in pixels → float32 (size, size).
 
-    Segments are cut into pieces no longer than the pen is wide, and each piece looks at its own few pixels only.
+    Segments are cut into pieces no longer than the pen is wide; each piece looks at its own few pixels only.
     """
     start, step = segments[:, 0], segments[:, 1] - segments[:, 0]
     count = np.maximum(np.ceil(np.sqrt((step * step).sum(axis=1)) / width), 1).astype(np.int64)
@@ -136,7 +152,8 @@ def coverage(segments, size, width):
     dx, dy = step.astype(np.float32).T[:, :, None]
     along = (px * dx)[:, None, :] + (py * dy)[:, :, None]                   # (P, side, side)
     share = np.clip(along / np.maximum(dx * dx + dy * dy, 1e-12)[:, None], 0, 1)
-    distance = np.square(px[:, None, :] - share * dx[:, None]) + np.square(py[:, :, None] - share * dy[:, None])
+    beside, below = px[:, None, :] - share * dx[:, None], py[:, :, None] - share * dy[:, None]
+    distance = beside * beside + below * below
 
     wide = size + 2 * side                                                  # pieces at the rim reach over it
     nearest = np.full(wide * wide, np.inf, dtype=np.float32)
