@@ -76,11 +76,17 @@ class TrainingConfig:
         for name in ("learning_rate", "clip"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("warm_up", "reconstruction_weight", "max_batches", "pen_pool", "seed"):
+        for name in ("warm_up", "reconstruction_weight", "down_weight", "max_batches", "pen_pool", "seed"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+        for name in ("m_plus", "m_minus", "stop_at_length"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it is a length from 0 to 1")
         if not 0 <= self.pen_share < 1:
             raise ValueError(f"pen_share is {self.pen_share}; it must be at least 0 and below 1")
+        if self.seed >= 2**32:
+            raise ValueError(f"seed is {self.seed}; it must be below {2**32}")
+        self.augmentation.check()
 
 
 @dataclass
@@ -116,8 +122,10 @@ def train(
         log: gets one line an epoch.
     Raises:
         ModelError: nothing to resume from, or the checkpoint was made with another configuration.
+        ValueError: pen digits beside images that are not 1×28×28.
     """
     out, device = Path(out), torch.device(device)
+    out.mkdir(parents=True, exist_ok=True)
     keep_freed_memory()
     torch.manual_seed(config.seed)
     model = create_model(config.model, in_channels=data.images.shape[1], input_size=data.images.shape[-1])
@@ -128,7 +136,7 @@ def train(
     if resume:
         progress, best = _read_checkpoint(out, config, model, optimizer, generator)
     data, validation = data.to(device), validation.to(device)
-    pens = _pen_digits(config).to(device)
+    pens = _pen_digits(config, data)
     step = make_step(config, model, optimizer, device)
 
     with _Interruptible() as interrupted:
@@ -222,11 +230,16 @@ def _pick(indices: Tensor, data: Images, pens: Images) -> tuple[Tensor, Tensor]:
     )
 
 
-def _pen_digits(config: TrainingConfig) -> Images:
+def _pen_digits(config: TrainingConfig, data: Images) -> Images:
+    if not config.pen_share:
+        return data[:0]
+    if data.images.shape[1:] != (1, 28, 28):
+        shape = "×".join(map(str, data.images.shape[1:]))
+        raise ValueError(f"pen digits are images of 1×28×28, not {shape}; train with pen_share 0.")
     from capsnet.pens import pen_digits
 
-    images, labels = pen_digits(config.pen_pool if config.pen_share else 0, config.seed)
-    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels))
+    images, labels = pen_digits(config.pen_pool, config.seed)
+    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels)).to(data.images.device)
 
 
 def _learning_rate(config: TrainingConfig, epoch: float) -> float:
@@ -366,6 +379,8 @@ def _write_checkpoint(out, config, model, optimizer, generator, progress, best) 
 
 def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress, dict[str, Tensor]]:
     tensors, note = read_tensors(out / CHECKPOINT)
+    if not isinstance(note, dict) or not {"config", "progress"} <= note.keys():
+        raise ModelError(f"{out / CHECKPOINT} is not a checkpoint of a training run; start anew, without --resume.")
     if note["config"] != asdict(config):
         changed = ", ".join(key for key, value in asdict(config).items() if note["config"].get(key) != value)
         raise ModelError(f"{out / CHECKPOINT} was made with another {changed}; resume with that, or start anew.")
@@ -375,9 +390,13 @@ def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress
 
     model.load_state_dict(part("model."))
     state: dict[int, dict[str, Tensor]] = {}
+    parameters = list(model.parameters())
     for name, tensor in part("optimizer.").items():
-        index, key = name.split(".", 1)
-        state.setdefault(int(index), {})[key] = tensor
+        index, key = int(name.split(".")[0]), name.split(".")[1]
+        if tensor.shape == parameters[index].shape:
+            # In the order that the parameter has in memory: the fused optimizer pairs the two by address.
+            tensor = torch.empty_like(parameters[index]).copy_(tensor)
+        state.setdefault(index, {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     generator.set_state(tensors["generator"])
     device = next(model.parameters()).device

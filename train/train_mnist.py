@@ -44,8 +44,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
     config = TrainingConfig(**own, augmentation=augmentation)
     try:
         config.check()
-        torch.device(given.device)
-    except (ValueError, RuntimeError) as error:
+        torch.empty(0, device=given.device)
+    except (ValueError, RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         parser.error(str(error).split("\n")[0])
     return given, config
 
@@ -56,7 +56,7 @@ def main() -> int:
     try:
         data, validation = split_validation(load_mnist(options.data_dir, train=True))
         train(config, data, validation, out, device=options.device, resume=options.resume)
-    except (DataError, ModelError) as error:
+    except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
