@@ -38,7 +38,8 @@ def test_primary_capsules_are_in_the_order_type_row_column(primary):
 
 
 @pytest.mark.parametrize(
-    ("row", "column", "rows", "columns"), [(0, 0, [0], [0]), (4, 4, [1, 2], [1, 2]), (8, 3, [3], [1]), (5, 6, [2], [2, 3])]
+    ("row", "column", "rows", "columns"),
+    [(0, 0, [0], [0]), (4, 4, [1, 2], [1, 2]), (8, 3, [3], [1]), (5, 6, [2], [2, 3])],
 )
 def test_a_pixel_touches_only_the_capsules_that_see_it(primary, row, column, rows, columns):
     """At stride 2 and 3×3 the capsule in row r sees the pixel rows 2r to 2r + 2."""

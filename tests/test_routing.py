@@ -9,11 +9,11 @@ from capsnet.layers import Capsules
 from capsnet.losses import margin_loss
 from capsnet.routing import ROUTING, DynamicRouting, dynamic
 
-I, A, J, D = 7, 3, 4, 5
+CHILDREN, A, J, D = 7, 3, 4, 5
 STORED, FACTORED = 2, 6  # batch sizes that take either evaluation
 
 
-def capsules(batch=STORED, dtype=torch.float64, children=I, dim=A, seed=0):
+def capsules(batch=STORED, dtype=torch.float64, children=CHILDREN, dim=A, seed=0):
     generator = torch.Generator().manual_seed(seed)
     poses = torch.randn(batch, children, dim, dtype=dtype, generator=generator)
     return Capsules(poses.requires_grad_(), lengths(poses))
@@ -22,7 +22,7 @@ def capsules(batch=STORED, dtype=torch.float64, children=I, dim=A, seed=0):
 def layer(dtype=torch.float64, **options):
     """A layer whose votes are long enough for the coupling to leave the uniform one far behind."""
     torch.manual_seed(1)
-    routing = DynamicRouting(I, A, J, D, **options).to(dtype)
+    routing = DynamicRouting(CHILDREN, A, J, D, **options).to(dtype)
     with torch.no_grad():
         routing.weight.mul_(6)
         if routing.bias is not None:
@@ -107,9 +107,9 @@ def test_stored_equals_factored(options, monkeypatch):
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
 def test_coupling_of_every_child_sums_to_one_over_the_parents(batch):
     coupling = layer()(capsules(batch)).coupling
-    assert coupling.shape == (batch, I, J)
-    torch.testing.assert_close(coupling.sum(2), torch.ones(batch, I, dtype=torch.float64))
-    assert (coupling.sum(1) - I / J).abs().max() > 0.1  # and over the children to nothing in particular
+    assert coupling.shape == (batch, CHILDREN, J)
+    torch.testing.assert_close(coupling.sum(2), torch.ones(batch, CHILDREN, dtype=torch.float64))
+    assert (coupling.sum(1) - CHILDREN / J).abs().max() > 0.1  # and over the children to nothing in particular
 
 
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
@@ -122,7 +122,7 @@ def test_leaky_children_send_part_of_themselves_nowhere(batch):
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
 def test_order_of_parents_and_children_does_not_matter(batch):
     given, routing, shuffled = capsules(batch), layer(), layer()
-    children, parents = torch.randperm(I), torch.randperm(J)
+    children, parents = torch.randperm(CHILDREN), torch.randperm(J)
     with torch.no_grad():
         shuffled.weight.copy_(routing.weight[children][:, :, parents])
         shuffled.bias.copy_(routing.bias[parents])
@@ -157,11 +157,11 @@ def test_logits_are_each_samples_own(batch):
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
 def test_one_iteration_is_a_linear_map(batch):
     routing, given = layer(iterations=1), capsules(batch)
-    matrix = routing.weight.reshape(I * A, J * D)
+    matrix = routing.weight.reshape(CHILDREN * A, J * D)
     s = (given.poses.flatten(1) @ matrix).view(batch, J, D) / J + routing.bias
     out = routing(given)
     torch.testing.assert_close(out.capsules.poses, squash(s))
-    torch.testing.assert_close(out.coupling, torch.full((batch, I, J), 1 / J, dtype=torch.float64))
+    torch.testing.assert_close(out.coupling, torch.full((batch, CHILDREN, J), 1 / J, dtype=torch.float64))
 
 
 def test_gradcheck_of_one_iteration():
@@ -201,8 +201,8 @@ def test_without_bias_a_pose_and_its_negative_are_one(batch):
 
 
 def test_bias_starts_at_a_tenth_and_can_be_left_out():
-    assert (DynamicRouting(I, A).bias == 0.1).all() and DynamicRouting(I, A).bias.shape == (10, 16)
-    assert [name for name, _ in DynamicRouting(I, A, bias=False).named_parameters()] == ["weight"]
+    assert (DynamicRouting(CHILDREN, A).bias == 0.1).all() and DynamicRouting(CHILDREN, A).bias.shape == (10, 16)
+    assert [name for name, _ in DynamicRouting(CHILDREN, A, bias=False).named_parameters()] == ["weight"]
 
 
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
@@ -232,8 +232,8 @@ def test_start_lengths_leave_room_to_learn():
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
 @pytest.mark.parametrize("bias", [True, False])
 def test_gradients_are_finite_for_zero_capsules(batch, bias):
-    routing = DynamicRouting(I, A, J, D, bias=bias)
-    u = torch.zeros(batch, I, A, requires_grad=True)
+    routing = DynamicRouting(CHILDREN, A, J, D, bias=bias)
+    u = torch.zeros(batch, CHILDREN, A, requires_grad=True)
     out = routing(Capsules(u, lengths(u))).capsules
     margin_loss(out.activations, torch.zeros(batch, dtype=torch.long)).backward()
     assert out.poses.isfinite().all() and u.grad.isfinite().all()
@@ -293,7 +293,7 @@ def test_compiled_equals_eager(batch):
 )
 def test_impossible_settings(options, message):
     with pytest.raises(ValueError) as error:
-        DynamicRouting(I, A, **options)
+        DynamicRouting(CHILDREN, A, **options)
     assert str(error.value) == message
 
 

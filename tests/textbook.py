@@ -35,13 +35,12 @@ def route(
 
     Gradients flow through all iterations or, where the coupling counts as a constant, through the last one only.
     """
-    B, I, J, _ = u_hat.shape
-    b = u_hat.new_zeros(B, I, J)
+    b = torch.zeros_like(u_hat[..., 0])  # (B, I, J)
     for _ in range(iterations):
         logits = b if through_all else b.detach()
         if leaky:
-            nowhere = logits.new_zeros(B, I, 1)
-            c = torch.softmax(torch.cat([logits, nowhere], 2) / temperature, dim=2)[:, :, :J]
+            nowhere = torch.zeros_like(logits[:, :, :1])
+            c = torch.softmax(torch.cat([logits, nowhere], 2) / temperature, dim=2)[:, :, :-1]
         else:
             c = torch.softmax(logits / temperature, dim=2)  # over the output capsules
         s = torch.einsum("bij,bijd->bjd", c, u_hat)

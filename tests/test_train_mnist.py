@@ -1,0 +1,168 @@
+"""The command line of training, `python train/train_mnist.py`."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from capsnet.checkpoint import load_model
+from capsnet.data import Augmentation, DataError
+from capsnet.training import TrainingConfig
+
+SCRIPT = Path(__file__).resolve().parent.parent / "train" / "train_mnist.py"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    specification = importlib.util.spec_from_file_location("train_mnist", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def main(script, small, digits, monkeypatch):
+    """Runs the command on 40 digits in place of MNIST."""
+    monkeypatch.setattr(script, "load_mnist", lambda *_, **__: digits)
+    monkeypatch.setattr(script, "split_validation", lambda data: (data[:20], data[20:]))
+
+    def main(*arguments):
+        few = ("--model", "small", "--device", "cpu", "--pen-pool", "5", "--batch-size", "16")
+        monkeypatch.setattr(sys, "argv", ["train_mnist.py", *few, *map(str, arguments)])
+        return script.main()
+
+    return main
+
+
+def test_defaults_are_those_of_the_configuration(script):
+    options, config = script.parse([])
+    assert config == TrainingConfig()
+    assert options.data_dir == str(SCRIPT.parent.parent / "data") and options.out is None and not options.resume
+
+
+def test_options(script):
+    options, config = script.parse(
+        "--model capsnet-small --epochs 3 --learning-rate 0.01 --shift 1.5 --thickness 0 --m-plus 0.8 --compile "
+        "--max-batches 7 --precision fp32 --seed 4 --out there --resume --device cpu --data-dir here".split()
+    )
+    assert config == TrainingConfig(
+        model="capsnet-small",
+        epochs=3,
+        learning_rate=0.01,
+        m_plus=0.8,
+        compile=True,
+        max_batches=7,
+        precision="fp32",
+        seed=4,
+        augmentation=Augmentation(shift=1.5, thickness=0),
+    )
+    assert (options.out, options.resume, options.device, options.data_dir) == ("there", True, "cpu", "here")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--colour blue",
+        "stray",
+        "--epochs",
+        "--epochs 0",
+        "--epochs many",
+        "--epochs 1.5",
+        "--batch-size 0",
+        "--learning-rate 0",
+        "--learning-rate nan",
+        "--clip -1",
+        "--model capsule",
+        "--precision fp8",
+        "--pen-share 1",
+        "--m-plus 2",
+        "--stop-at-length nan",
+        "--seed -1",
+        "--max-batches -1",
+        "--shift -1",
+        "--scale 1",
+        "--elastic inf",
+        "--device abacus",
+        "--device cuda:77",
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(script, arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        script.parse(arguments.split())
+    error = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert error.count("\n") == 1 and "--help" in error, error
+
+
+def test_help_lists_every_option(script, capsys):
+    with pytest.raises(SystemExit) as stop:
+        script.parse(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0
+    for name in ("--data-dir", "--out", "--resume", "--epochs", "--max-batches", "--precision", "--rotation", "--seed"):
+        assert name in text
+
+
+def test_a_run(main, tmp_path, capsys):
+    assert main("--out", tmp_path, "--epochs", 1) == 0
+    assert load_model(tmp_path).info.name == "small"
+    assert main("--out", tmp_path, "--epochs", 1, "--resume") == 0
+
+
+def test_resuming_with_other_settings(main, tmp_path, capsys):
+    assert main("--out", tmp_path, "--epochs", 1) == 0
+    capsys.readouterr()
+    assert main("--out", tmp_path, "--epochs", 2, "--resume") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "was made with another epochs" in error
+
+
+def test_nothing_to_resume(main, tmp_path, capsys):
+    assert main("--out", tmp_path / "none", "--resume") == 1
+    assert "is missing" in capsys.readouterr().err
+
+
+def test_a_result_folder_that_is_a_file(main, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main("--out", tmp_path / "file") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and str(tmp_path / "file") in error
+
+
+def test_missing_data(script, main, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise DataError("MNIST could not be downloaded.")
+
+    monkeypatch.setattr(script, "load_mnist", refuse)
+    assert main() == 1
+    assert capsys.readouterr().err == "MNIST could not be downloaded.\n"
+
+
+def test_interrupted(script, main, monkeypatch, tmp_path, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "train", interrupt)
+    assert main("--out", tmp_path) == 130
+    error = capsys.readouterr().err
+    assert "--resume" in error and str(tmp_path) in error
+
+
+def test_runs_from_any_folder(tmp_path):
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--colour", "blue"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "--colour" in done.stderr and not done.stdout
+
+
+def test_cuda_where_there_is_none(script, monkeypatch, capsys):
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(SystemExit):
+        script.parse(["--device", "cuda"])
+    assert capsys.readouterr().err.count("\n") == 1
