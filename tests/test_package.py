@@ -1,0 +1,51 @@
+"""What holds for the repository as a whole."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import capsnet
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_importing_capsnet_imports_neither_gradio_nor_torchvision():
+    modules = "capsnet, capsnet.training, capsnet.evaluation, capsnet.data, capsnet.pens, capsnet.pictures"
+    heavy = "{'gradio', 'torchvision', 'huggingface_hub', 'scipy'}"
+    program = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_public_face():
+    public = {"available_models", "create_model", "load_model", "prepare_digit"}
+    errors = {"EmptyDrawingError", "InvalidDrawingError", "ModelError"}
+    assert public | errors == set(capsnet.__all__)
+    assert all(callable(getattr(capsnet, name)) for name in capsnet.__all__)
+    assert issubclass(capsnet.EmptyDrawingError, ValueError) and issubclass(capsnet.InvalidDrawingError, ValueError)
+
+
+@pytest.fixture
+def front_matter():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "---"
+    pairs = (line.split(":", 1) for line in lines[1 : lines.index("---", 1)] if re.match(r"\w+:", line))
+    return {key: value.strip().strip("'\"") for key, value in pairs}
+
+
+def test_space_runs_the_pinned_gradio(front_matter):
+    (pin,) = re.findall(r"^gradio==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert front_matter["sdk"] == "gradio" and front_matter["sdk_version"] == pin
+
+
+def test_space_starts_the_page(front_matter):
+    assert front_matter["python_version"] == "3.12"
+    assert (ROOT / front_matter["app_file"]).name == "app.py" and (ROOT / front_matter["app_file"]).exists()
+
+
+def test_weights_stay_small():
+    sizes = [path.stat().st_size for path in (ROOT / "weights").rglob("*") if not path.name.startswith("checkpoint")]
+    assert max(sizes) < 20e6 and sum(sizes) < 45e6

@@ -1,0 +1,129 @@
+"""The trained weights that come with the repository."""
+
+import math
+import shutil
+
+import pytest
+import torch
+
+from capsnet.card import write_card
+from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, save_model
+from capsnet.demo import examples
+
+FOLDER = WEIGHTS / "capsnet"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("capsnet")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """The MNIST test digits of the page: images (N, 1, 28, 28) and labels (N,)."""
+    every = examples.digits()
+    images = torch.stack([examples.image(i) for i in range(len(every["labels"]))])
+    return images, torch.from_numpy(every["labels"]).long()
+
+
+@pytest.fixture(scope="module")
+def answers(model, digits):
+    with torch.inference_mode():
+        return model(digits[0])
+
+
+def test_the_network_of_the_paper(model):
+    assert "capsnet" in available_models()
+    assert sum(p.numel() for p in model.parameters()) == 8_215_728
+    info = model.info
+    assert (info.name, info.kind, info.input_size, info.in_channels) == ("capsnet", "digit", 28, 1)
+    assert info.class_names == list("0123456789") and info.pose_size == 16
+    assert model.routing.iterations == 3
+    assert all(t.isfinite().all() for t in model.state_dict().values())
+
+
+def test_half_precision_fits_under_20_megabytes():
+    assert 16e6 < (FOLDER / "model.safetensors").stat().st_size < 20e6
+
+
+def test_half_precision_does_not_change_answers(model, answers, digits, tmp_path):
+    save_model(model, tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == (FOLDER / "model.safetensors").read_bytes()
+    with torch.inference_mode():
+        again = load_model(tmp_path)(digits[0])
+    assert torch.equal(again.lengths, answers.lengths)
+
+
+def test_reads_the_digits_of_the_page(answers, digits):
+    right = answers.lengths.argmax(1) == digits[1]
+    assert len(right) >= 250 and right.float().mean() >= 0.97
+
+
+def test_right_capsules_are_long_and_the_others_short(answers, digits):
+    own = torch.nn.functional.one_hot(digits[1], 10).bool()
+    assert answers.lengths[own].mean() > 0.8 and answers.lengths[~own].mean() < 0.15
+
+
+def test_one_image_is_read_as_in_a_batch(model, answers, digits):
+    with torch.inference_mode():
+        alone = model(digits[0][:1])
+    torch.testing.assert_close(alone.lengths, answers.lengths[:1], rtol=0, atol=1e-4)
+
+
+def test_decoded_digits_resemble_their_images(model, answers, digits):
+    images, labels = digits
+    with torch.inference_mode():
+        pictures = model.decode(answers.poses)
+    error = (pictures - images).square().mean((1, 2, 3))
+    assert error.mean() < 0.035
+    # Closer to their own image than the average digit of the same kind is.
+    average = torch.stack([images[labels == k].mean(0) for k in range(10)])[labels]
+    assert (error < (average - images).square().mean((1, 2, 3))).float().mean() > 0.9
+
+
+def test_moving_a_pose_number_through_its_range_changes_the_picture_and_keeps_the_digit(model, answers, digits):
+    kept, moved = [], []
+    for k in range(10):
+        index = int((digits[1] == k).nonzero()[0])
+        poses = answers.poses[index].repeat(32, 1, 1)  # (2 · 16, K, P): every number at either end
+        for end in (0, 1):
+            for p in range(16):
+                poses[16 * end + p, k, p] = model.pose_range[end, k, p]
+        with torch.inference_mode():
+            pictures = model.decode(poses, torch.full((32,), k))
+            kept.append((model(pictures).lengths.argmax(1) == k).float().mean())
+        moved.append((pictures[:16] - pictures[16:]).abs().amax((1, 2, 3)))
+    assert torch.stack(kept).mean() > 0.8
+    assert torch.cat(moved).median() > 0.05
+
+
+def test_pose_range_is_where_the_poses_are(model, answers, digits):
+    low, high = model.pose_range
+    assert (low < high).all() and low.min() > -1 and high.max() < 1
+    own = answers.poses[torch.arange(len(digits[1])), digits[1]]  # (N, P)
+    inside = (own >= low[digits[1]]) & (own <= high[digits[1]])
+    assert inside.float().mean() > 0.9  # 98 % of the training images
+
+
+def test_metrics():
+    metrics, history = read_json(FOLDER / "metrics.json"), read_json(FOLDER / "metrics.json")["history"]
+    best = min(history, key=lambda epoch: (epoch["validation_error"], epoch["validation_loss"]))
+    assert metrics["validation"] == {
+        "epoch": best["epoch"],
+        **{key: best[f"validation_{key}"] for key in ("loss", "error", "length")},
+    }
+    assert metrics["run"]["epochs"] == len(history) <= read_json(FOLDER / "training.json")["epochs"]
+    assert metrics["test"]["images"] == 10_000
+    assert all(math.isfinite(value) for epoch in history for value in epoch.values())
+
+
+def test_card_is_written_from_the_metrics(model, tmp_path):
+    for name in ("config", "training", "metrics"):
+        shutil.copy(FOLDER / f"{name}.json", tmp_path)
+    write_card(tmp_path, sum(p.numel() for p in model.parameters()))
+    card = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
+    metrics = read_json(FOLDER / "metrics.json")
+    for result in (metrics["validation"], metrics["test"], *metrics.get("drawn", {}).values()):
+        assert f"{result['error']:.2%}" in card
+    assert "8,215,728" in card
