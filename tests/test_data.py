@@ -181,8 +181,9 @@ def test_the_generator_decides(ink):
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
-def test_every_image_is_changed_in_its_own_way():
-    out = augment(dot(14, 14).repeat(20, 1, 1, 1), Augmentation(), torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("amount", NONE)
+def test_every_image_is_changed_in_its_own_way(ink, amount):
+    out = changed(ink[:1].repeat(20, 1, 1, 1), **{amount: 0.5})
     assert len({tuple(image.flatten().tolist()) for image in out}) == 20
 
 
