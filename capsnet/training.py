@@ -5,11 +5,7 @@ state is in the checkpoint, so a run that was stopped and resumed gives the same
 bit for bit on a CPU.
 """
 
-import ctypes
 import math
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -21,12 +17,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from capsnet.card import write_card
-from capsnet.checkpoint import ModelError, read_tensors, save_model, write_json, write_tensors
+from capsnet.checkpoint import save_model, write_json
 from capsnet.data import Augmentation, Images, augment, to_float
 from capsnet.losses import margin_loss, reconstruction_loss
 from capsnet.models import CapsNet, create_model
-
-CHECKPOINT = "checkpoint.safetensors"
+from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
 
 
 @dataclass
@@ -89,18 +84,6 @@ class TrainingConfig:
         self.augmentation.check()
 
 
-@dataclass
-class Progress:
-    """Where a run stands: enough, with the tensors of the checkpoint, to go on exactly."""
-
-    epoch: int = 0  # finished epochs
-    batch: int = 0  # finished batches of the next one
-    sums: list[float] = field(default_factory=lambda: [0.0] * 4)  # loss, error, length, images of the epoch so far
-    seconds: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
-    best: dict[str, float] = field(default_factory=dict)
-
-
 def train(
     config: TrainingConfig,
     data: Images,
@@ -134,12 +117,12 @@ def train(
     generator = torch.Generator(device).manual_seed(config.seed)
     progress, best = Progress(), {}
     if resume:
-        progress, best = _read_checkpoint(out, config, model, optimizer, generator)
+        progress, best = read_checkpoint(out, config, model, optimizer, generator)
     data, validation = data.to(device), validation.to(device)
     pens = _pen_digits(config, data)
     step = make_step(config, model, optimizer, device)
 
-    with _Interruptible() as interrupted:
+    with Interruptible() as interrupted:
         while progress.epoch < config.epochs and not _long_enough(config, progress):
             whole = _train_epoch(config, progress, data, pens, step, generator, interrupted)
             if whole:
@@ -148,7 +131,7 @@ def train(
                 if progress.best["epoch"] == progress.epoch:
                     best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
                 log(_epoch_line(config, progress))
-            _write_checkpoint(out, config, model, optimizer, generator, progress, best)
+            write_checkpoint(out, config, model, optimizer, generator, progress, best)
             if not whole:
                 raise KeyboardInterrupt
 
@@ -162,25 +145,6 @@ def train(
     )
     write_card(out, sum(p.numel() for p in model.parameters()))
     return model
-
-
-class _Interruptible:
-    """Ctrl-C ends the run at the next whole step, when everything is consistent; a second one ends it at once."""
-
-    def __enter__(self) -> Callable[[], bool]:
-        self.asked = False
-        self.previous = None
-        if threading.current_thread() is threading.main_thread():
-            self.previous = signal.signal(signal.SIGINT, self._ask)
-        return lambda: self.asked
-
-    def _ask(self, *_: Any) -> None:
-        self.asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def __exit__(self, *_: Any) -> None:
-        if self.previous is not None:
-            signal.signal(signal.SIGINT, self.previous)
 
 
 def _train_epoch(
@@ -366,51 +330,3 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU, {torch.get_num_threads()} threads"
-
-
-def _write_checkpoint(out, config, model, optimizer, generator, progress, best) -> None:
-    tensors = {f"model.{name}": t for name, t in model.state_dict().items()}
-    tensors |= {f"best.{name}": t for name, t in best.items()}
-    for index, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": t for name, t in state.items()}
-    tensors["generator"] = generator.get_state()
-    write_tensors(out / CHECKPOINT, tensors, {"config": asdict(config), "progress": asdict(progress)})
-
-
-def _read_checkpoint(out, config, model, optimizer, generator) -> tuple[Progress, dict[str, Tensor]]:
-    tensors, note = read_tensors(out / CHECKPOINT)
-    if not isinstance(note, dict) or not {"config", "progress"} <= note.keys():
-        raise ModelError(f"{out / CHECKPOINT} is not a checkpoint of a training run; start anew, without --resume.")
-    if note["config"] != asdict(config):
-        changed = ", ".join(key for key, value in asdict(config).items() if note["config"].get(key) != value)
-        raise ModelError(f"{out / CHECKPOINT} was made with another {changed}; resume with that, or start anew.")
-
-    def part(prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-
-    model.load_state_dict(part("model."))
-    state: dict[int, dict[str, Tensor]] = {}
-    parameters = list(model.parameters())
-    for name, tensor in part("optimizer.").items():
-        index, key = int(name.split(".")[0]), name.split(".")[1]
-        if tensor.shape == parameters[index].shape:
-            # In the order that the parameter has in memory: the fused optimizer pairs the two by address.
-            tensor = torch.empty_like(parameters[index]).copy_(tensor)
-        state.setdefault(index, {})[key] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    generator.set_state(tensors["generator"])
-    device = next(model.parameters()).device
-    return Progress(**note["progress"]), {name: t.to(device) for name, t in part("best.").items()}
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep freed memory for the next step: getting it from the system anew costs a sixth of a CPU step."""
-    if sys.platform == "linux":
-        try:
-            libc = ctypes.CDLL("libc.so.6")
-        except OSError:  # another C library
-            return
-        M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
-        libc.mallopt(M_MMAP_MAX, 0)
-        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-        libc.mallopt(M_TOP_PAD, 2**29)

@@ -12,7 +12,8 @@ from capsnet.checkpoint import ModelError, load_model, read_json, read_tensors, 
 from capsnet.data import Augmentation, Images, to_float
 from capsnet.losses import margin_loss
 from capsnet.models import create_model
-from capsnet.training import CHECKPOINT, TrainingConfig, evaluate, measure_pose_range, train, use_bf16
+from capsnet.run import CHECKPOINT
+from capsnet.training import TrainingConfig, evaluate, measure_pose_range, train, use_bf16
 
 STILL = Augmentation(shift=0, rotation=0, scale=0, shear=0, elastic=0, thickness=0)
 
@@ -135,7 +136,7 @@ def straight(small, digits, tmp_path):
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_run_cut_off_after_an_epoch_resumes_exactly(straight, digits, tmp_path, monkeypatch, epoch):
-    write = training._write_checkpoint
+    write = training.write_checkpoint
 
     def write_and_die(*arguments):
         write(*arguments)
@@ -144,7 +145,7 @@ def test_a_run_cut_off_after_an_epoch_resumes_exactly(straight, digits, tmp_path
 
     out = tmp_path / "cut"
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_write_checkpoint", write_and_die)
+        patch.setattr(training, "write_checkpoint", write_and_die)
         with pytest.raises(PowerCut):
             run(out, digits)
     assert not (out / "model.safetensors").exists()
