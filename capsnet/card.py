@@ -54,8 +54,8 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
     if "test" in metrics:
         test = metrics["test"]
         lines += [_row("MNIST test", test, f"python train/evaluate.py --model {name} --suite mnist")]
-    for key, result in metrics.get("drawn", {}).items():
-        lines += [_row(f"drawn digits: {key}", result, f"python train/evaluate.py --model {name} --suite drawn")]
+    drawn = f"python train/evaluate.py --model {name} --suite drawn --data-dir DIR"
+    lines += [_row(f"drawn digits: {key}", result, drawn) for key, result in metrics.get("drawn", {}).items()]
     lines += [
         "",
         "The test set was run once, after all choices. Drawn digits chose preprocessing and augmentation, so theirs "

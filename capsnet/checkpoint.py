@@ -111,10 +111,14 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
 
 def find_model(name: str, revision: str | None = None) -> Path:
     """The folder of a model; from the Hub it is downloaded first. Arguments and errors as in `load_model`."""
-    for folder in (WEIGHTS / name, Path(name)):
-        if (folder / "config.json").exists():
-            return folder
-    if Path(name).is_dir():
+    try:
+        found = [folder for folder in (WEIGHTS / name, Path(name)) if name and (folder / "config.json").exists()]
+        without_config = bool(name) and Path(name).is_dir()
+    except (OSError, ValueError):  # too long for a path, or a character that no path has
+        found, without_config = [], False
+    if found:
+        return found[0]
+    if without_config:
         raise ModelError(f"the folder {name} holds no config.json; name a folder that train/train_mnist.py wrote.")
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return _download(name, revision)

@@ -131,12 +131,16 @@ class CapsNet(nn.Module):
         Returns:
             (B, C, H, W) in [0, 1].
         Raises:
-            ValueError: poses of another shape.
+            ValueError: poses or digits of another shape.
         """
         if poses.ndim != 3 or poses.shape[1:] != self.pose_range.shape[1:]:
             draws = ", ".join(map(str, self.pose_range.shape[1:]))
             raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {draws}).")
-        return self.decoder(poses, longest(poses) if digits is None else digits)
+        digits = longest(poses) if digits is None else torch.as_tensor(digits, device=poses.device)
+        if digits.shape != poses.shape[:1]:
+            given = tuple(digits.shape)
+            raise ValueError(f"digits have shape {given}; pass ({len(poses)},), a class index for each pose.")
+        return self.decoder(poses, digits)
 
 
 def create_model(name: str, **overrides: Any) -> CapsNet:

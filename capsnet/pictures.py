@@ -4,6 +4,7 @@ import os
 import warnings
 
 import numpy as np
+import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .errors import InvalidDrawingError
@@ -27,7 +28,7 @@ def read_picture(drawing):
         return read_image(drawing)
     if isinstance(drawing, np.ndarray):
         return read_array(drawing)
-    if hasattr(drawing, "detach"):
+    if isinstance(drawing, torch.Tensor):
         tensor = drawing.detach().cpu()
         return read_array((tensor.movedim(0, -1) if tensor.ndim == 3 else tensor).numpy())
     raise InvalidDrawingError(

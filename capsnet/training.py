@@ -30,17 +30,23 @@ class TrainingConfig:
 
     Attributes:
         model: a named configuration of `capsnet.models`.
-        epochs, batch_size: passes over the data, and images a step.
-        learning_rate: the peak: rises linearly over `warm_up` epochs, then falls to zero along a cosine.
+        epochs: passes over the data.
+        batch_size: images a step.
+        learning_rate: the peak of the rate, from which it falls to zero along a cosine.
+        warm_up: epochs over which the rate rises to its peak, fractions allowed.
         clip: largest norm of the gradient.
         reconstruction_weight: of the squared error summed over pixels; 0.0005 is the paper's (0.392 on the mean of
             28×28 pixels), 0.01 the authors' code (7.84).
-        m_plus, m_minus, down_weight: of the margin loss.
+        m_plus: length from which the capsule of a class that is present is long enough.
+        m_minus: length up to which the capsule of an absent class is short enough.
+        down_weight: of absent classes in the margin loss.
         augmentation: see `capsnet.data.Augmentation`.
-        pen_share: part of each epoch that is pen digits drawn by `capsnet.pens`, chosen anew from `pen_pool` of them.
+        pen_share: part of each epoch that is pen digits drawn by `capsnet.pens`, chosen anew every time.
+        pen_pool: how many pen digits are drawn to choose from.
         stop_at_length: stop early once the mean length of the correct capsule on the validation images reaches this.
         precision: "auto" is bf16 where the hardware multiplies it, else fp32.
         compile: compile the step with torch.compile.
+        seed: of the starting weights, the order of the images and their augmentation.
         max_batches: stop each epoch after so many batches (to try things out); 0 is all.
     """
 

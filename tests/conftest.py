@@ -5,6 +5,9 @@ from capsnet.data import Images
 from capsnet.models import CONFIGS
 from capsnet.pens import pen_digits
 
+# Small tensors gain nothing from threads, and on a busy machine threads wait for one another.
+torch.set_num_threads(1)
+
 # Convolutions of this size take the Fourier form in batches of 16 and more, like those of the real network.
 SMALL = {"channels": 16, "primary_types": 2, "primary_dim": 4, "decoder_hidden": [16, 24]}
 

@@ -289,3 +289,9 @@ def test_config_json_is_readable(model, weights):
     save_model(model, weights / "mine")
     config = json.loads((weights / "mine" / "config.json").read_text())
     assert config["name"] == "small" and config["channels"] == 16 and config["input_size"] == 28
+
+
+@pytest.mark.parametrize("name", ["", "x" * 3000, "a\0b"])
+def test_names_that_no_path_can_have(name):
+    with pytest.raises(ModelError, match="there is no model"):
+        load_model(name)

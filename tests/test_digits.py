@@ -277,3 +277,8 @@ def test_photos(photo, strokes):
 def test_yellow_paper():
     image = np.asarray(photograph(TWO, ink=(0.15, 0.35, 0.3)), dtype=float)
     assert difference(np.uint8(image * [0.95, 0.95, 0.45]), TWO) < 0.05
+
+
+def test_an_open_file_is_no_drawing():
+    with open(__file__, "rb") as file, pytest.raises(InvalidDrawingError, match="type BufferedReader"):
+        prepare_digit(file)

@@ -173,6 +173,13 @@ def test_decode_draws_the_given_digit_or_the_longest_capsule(model):
     assert not torch.equal(model.decode(poses, labels)[0], model.decode(poses)[0])
 
 
+def test_decode_takes_a_list_of_digits_of_the_right_length(model):
+    poses = torch.rand(2, 10, 16)
+    assert torch.equal(model.decode(poses, [3, 5]), model.decode(poses, torch.tensor([3, 5])))
+    with pytest.raises(ValueError, match=r"digits have shape \(1,\); pass \(2,\)"):
+        model.decode(poses, [3])
+
+
 def test_trace(model):
     out = model(images(2), trace=True)
     assert [step["coupling"].shape for step in out.trace] == [(2, 72, 10)] * 3

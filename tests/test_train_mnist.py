@@ -41,7 +41,7 @@ def main(script, small, digits, monkeypatch):
 def test_defaults_are_those_of_the_configuration(script):
     options, config = script.parse([])
     assert config == TrainingConfig()
-    assert options.data_dir == str(SCRIPT.parent.parent / "data") and options.out is None and not options.resume
+    assert options.data_dir == str(SCRIPT.parent.parent / "data") and "out" not in vars(options) and not options.resume
 
 
 def test_options(script):
@@ -101,7 +101,7 @@ def test_a_mistake_is_one_line_and_status_2(script, arguments, capsys):
 def test_help_lists_every_option(script, capsys):
     with pytest.raises(SystemExit) as stop:
         script.parse(["--help"])
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())  # argparse wraps its lines
     assert stop.value.code == 0
     for name in ("--data-dir", "--out", "--resume", "--epochs", "--max-batches", "--precision", "--rotation", "--seed"):
         assert name in text
@@ -166,3 +166,15 @@ def test_cuda_where_there_is_none(script, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         script.parse(["--device", "cuda"])
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_explains_every_setting(script, capsys):
+    with pytest.raises(SystemExit) as end:
+        script.parse(["--help"])
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())  # argparse wraps its lines
+    for owner in (TrainingConfig(), Augmentation()):
+        for name, value in vars(owner).items():
+            if name != "augmentation":
+                said = script.descriptions(type(owner))[name]
+                assert len(said) > 5 and f"--{name.replace('_', '-')}" in text and f"(default: {value})" in text

@@ -1,7 +1,9 @@
 """Train a capsule network on MNIST: `python train/train_mnist.py`. All options: --help."""
 
 import argparse
+import inspect
 import os
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -19,24 +21,32 @@ from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.training import TrainingConfig, train  # noqa: E402
 
 
+def descriptions(owner: type) -> dict[str, str]:
+    """What the docstring of a configuration says of each setting."""
+    entries = re.findall(r"^ {4}([\w, ]+): (.*(?:\n {8}.*)*)", inspect.getdoc(owner), re.MULTILINE)
+    return {name: " ".join(text.split()).replace("%", "%%") for names, text in entries for name in names.split(", ")}
+
+
 def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
     show_defaults = argparse.ArgumentDefaultsHelpFormatter
     parser = Parser(description="Train a capsule network on MNIST.", formatter_class=show_defaults)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
-    parser.add_argument("--out", help="result folder (default: weights/MODEL)")
+    no_default = argparse.SUPPRESS
+    parser.add_argument("--out", default=no_default, help="result folder (default: weights/MODEL)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in the result folder")
     settings = parser.add_argument_group("configuration")
     for owner in (TrainingConfig, Augmentation):
+        explain = descriptions(owner)
         for f in fields(owner):
             name, default = "--" + f.name.replace("_", "-"), f.default
             if f.name == "augmentation":
                 continue
             if isinstance(default, bool):
-                settings.add_argument(name, action="store_true", default=default)
+                settings.add_argument(name, action="store_true", default=default, help=explain[f.name])
             else:
                 choices = {"model": list(CONFIGS), "precision": ["auto", "bf16", "fp32"]}.get(f.name)
-                settings.add_argument(name, type=type(default), default=default, choices=choices, help=" ")
+                settings.add_argument(name, type=type(default), default=default, choices=choices, help=explain[f.name])
     given = parser.parse_args(arguments)
     values = vars(given)
     augmentation = Augmentation(**{f.name: values[f.name] for f in fields(Augmentation)})
@@ -52,7 +62,7 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
 
 def main() -> int:
     options, config = parse()
-    out = Path(options.out or ROOT / "weights" / config.model)
+    out = Path(getattr(options, "out", ROOT / "weights" / config.model))
     try:
         data, validation = split_validation(load_mnist(options.data_dir, train=True))
         train(config, data, validation, out, device=options.device, resume=options.resume)
