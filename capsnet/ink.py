@@ -69,7 +69,7 @@ def change_width(ink, scale, change, size):
     fine = fit(ink, scale)
     margin = int(np.ceil(abs(change))) + FINE
     fine = np.pad(fine, margin)
-    inside = fine > 0.5
+    inside = fine > (0.35 if change > 0 else 0.5)     # pale pieces of a thin line are saved
     distance = np.where(inside, distance_to(~inside) - 0.5, 0.5 - distance_to(inside))
     fine = np.clip(distance + change / 2 + 0.5, 0, 1)
     fine = crop(fine, 0.02)

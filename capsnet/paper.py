@@ -106,8 +106,10 @@ def dark_parts(contrast, noise):
     if not significant.any():
         return significant
     dark = contrast[significant]
-    # Half as dark as ink: there a blurred line ends where it would end if it were sharp.
-    level = max(dark[dark >= otsu(dark)].mean() / 2, 3 * noise)
+    # Half as dark as ink: there a blurred line ends where it would end if it were sharp. In a few pixels a line may
+    # be paler, and there are no creases and ruled lines to mistake for it.
+    share = 0.5 if min(contrast.shape) > PHOTO_SIDE else 0.2
+    level = max(dark[dark >= otsu(dark)].mean() * share, 3 * noise)
     return keep_digit(contrast > level)
 
 

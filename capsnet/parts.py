@@ -68,13 +68,13 @@ def choose(y, x, part, height, width):
 
     kept = np.zeros(len(area), dtype=bool)
     kept[np.where(rim, 0, area * extent).argmax()] = True
-    # Pieces of the digit lie near it and are no specks; what comes in from the border belongs to a neighbour.
-    candidates = ~rim & ~kept & ~(touching & ~touching[kept].any())
+    # Pieces of the digit lie near it and are no specks; what comes in from the border is a neighbour's, as a rule.
+    reach = np.where(touching & ~touching[kept].any(), 0.1, 0.25)
     while True:
         box_low, box_high = low[kept].min(axis=0), high[kept].max(axis=0)
         size = (box_high - box_low + 1).max()
         gap = np.maximum(np.maximum(box_low - high, low - box_high), 0).max(axis=1)
-        joining = candidates & ~kept & (gap <= 0.25 * size) & (extent >= 0.08 * size)
+        joining = ~rim & ~kept & (gap <= reach * size) & (extent >= 0.08 * size)
         if not joining.any():
             return kept
         kept |= joining
