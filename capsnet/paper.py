@@ -5,11 +5,10 @@ from PIL import Image
 
 from .errors import EmptyDrawingError
 from .ink import stroke_width
-from .parts import grow, keep_digit
+from .parts import PHOTO_SIDE, grow, keep_digit
 
 FAINTEST = 0.03       # contrast of ink on clean paper, of 1
 CERTAIN = 6.0         # contrast of ink in standard deviations of the paper's grain
-PHOTO_SIDE = 64       # smaller pictures have no shadows, but digits that fill them
 SLENDER = 4.5         # length over stroke width that a digit has at least, if it is no very fat one
 BLANK = "The picture is blank: draw a digit with more contrast to the paper."
 

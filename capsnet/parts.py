@@ -2,6 +2,7 @@
 
 import numpy as np
 
+PHOTO_SIDE = 64       # smaller pictures have no shadows and neighbours, but digits that fill them
 COARSE_SIDE = 256     # parts are told apart on a mask reduced to this
 
 
@@ -68,13 +69,13 @@ def choose(y, x, part, height, width):
 
     kept = np.zeros(len(area), dtype=bool)
     kept[np.where(rim, 0, area * extent).argmax()] = True
-    # Pieces of the digit lie near it and are no specks; what comes in from the border is a neighbour's, as a rule.
-    reach = np.where(touching & ~touching[kept].any(), 0.1, 0.25)
+    # Pieces of the digit lie near it and are no specks; what comes into a photo from outside is a neighbour's.
+    foreign = touching & ~touching[kept].any() & (min(height, width) > PHOTO_SIDE)
     while True:
         box_low, box_high = low[kept].min(axis=0), high[kept].max(axis=0)
         size = (box_high - box_low + 1).max()
         gap = np.maximum(np.maximum(box_low - high, low - box_high), 0).max(axis=1)
-        joining = ~rim & ~kept & (gap <= reach * size) & (extent >= 0.08 * size)
+        joining = ~rim & ~foreign & ~kept & (gap <= 0.25 * size) & (extent >= 0.08 * size)
         if not joining.any():
             return kept
         kept |= joining
