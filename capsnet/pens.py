@@ -104,6 +104,6 @@ def pen_digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     images = np.empty((n, 28, 28), np.uint8)
     for i, digit in enumerate(labels):
         strokes = pen_strokes(int(digit), rng)
-        width = PEN_WIDTH * np.clip(np.exp(rng.normal(0, 0.2)), 0.6, 1.7)
+        width = PEN_WIDTH * np.clip(np.exp(rng.normal(0, 0.18)), 0.6, 1.4)
         images[i] = np.round(rasterize(strokes, width=width) * 255)
     return images, labels.astype(np.int64)

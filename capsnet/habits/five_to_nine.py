@@ -131,12 +131,12 @@ def seven_hooked(u):
     return strokes + ([seven_cross(u, bar, stem)] if chance(u, 0.5) else [])
 
 
-@habit(7, 1)
+@habit(7, 0.7)
 def seven_notched(u):
     """The hook is as deep as the bar sags: a crossed 7 with a V on top."""
     bar, stem = seven_bar_and_stem(u, 50, 14)
     x, y = bar[0]
-    notch = (x + u(0.14, 0.26), y + u(0.1, 0.26))
+    notch = (x + u(0.16, 0.26), y + u(0.1, 0.22))
     start = [(x - u(0.02, 0.14), y + u(0.2, 0.5)), corner(x, y - 0.04), notch]
     return [start + bar[1:] + stem, seven_cross(u, bar, stem)]
 

@@ -16,7 +16,7 @@ def zero(u):
 @habit(0, 2.5)
 def zero_struck_through(u):
     """A small ring on a long, steep slash, like the letter phi."""
-    rx, ry, lean = u(0.14, 0.32), u(0.24, 0.38), radians(u(-12, 40))
+    rx, ry, lean = u(0.18, 0.32), u(0.24, 0.38), radians(u(-12, 40))
     up, down = u(0.42, 0.6), u(0.42, 0.6)
     start = u(-60, 60)
     ring = arc(0.3, 0.5, rx, ry, start, start - u(330, 390))
