@@ -51,7 +51,7 @@ class TrainingConfig:
     """
 
     model: str = "capsnet"
-    epochs: int = 10
+    epochs: int = 20
     batch_size: int = 128
     learning_rate: float = 1.5e-3
     warm_up: float = 0.5
@@ -61,7 +61,7 @@ class TrainingConfig:
     m_minus: float = 0.1
     down_weight: float = 0.5
     augmentation: Augmentation = field(default_factory=Augmentation)
-    pen_share: float = 0.1
+    pen_share: float = 0.15
     pen_pool: int = 20_000
     stop_at_length: float = 1.0
     precision: str = "auto"
