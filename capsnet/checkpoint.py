@@ -79,10 +79,21 @@ def save_model(model: CapsNet, folder: str | Path) -> None:
 
 
 def available_models(kind: str | None = "digit") -> list[str]:
-    """Names of the models in weights/ of one kind ("digit", "pair", "baseline"), or of all with None; sorted."""
-    folders = sorted(path.parent for path in WEIGHTS.glob("*/config.json"))
-    complete = [folder for folder in folders if (folder / "model.safetensors").exists()]
-    return [f.name for f in complete if kind in (None, read_json(f / "config.json").get("kind", "digit"))]
+    """Names of the models in weights/ of one kind ("digit", "pair", "baseline"), or of all with None; sorted.
+
+    Folders without weights or with a config.json that cannot be read are left out; `load_model` says what is wrong.
+    """
+    folders = sorted(path.parent for path in WEIGHTS.glob("*/model.safetensors"))
+    kinds = {folder.name: _kind(folder) for folder in folders}
+    return [name for name, its in kinds.items() if its is not None and kind in (None, its)]
+
+
+def _kind(folder: Path) -> str | None:
+    try:
+        config = read_json(folder / "config.json")
+    except ModelError:
+        return None
+    return config.get("kind", "digit") if isinstance(config, dict) else None
 
 
 def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:

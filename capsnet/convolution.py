@@ -1,4 +1,5 @@
-"""A strided convolution with large kernels that is evaluated in the frequency domain where that is faster.
+"""A strided convolution with large kernels that picks the fastest exact evaluation: torch's own, one in the frequency
+domain, or one matrix product over unfolded patches.
 
 A convolution with stride s is a sum of s² ordinary ones over the s² sub-grids (phases) of the image. Each phase
 is small, so its cyclic convolution is a product of small Fourier transforms, and those are plain matrices:
@@ -91,28 +92,52 @@ def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> 
     return y.view(m, m, B, outputs).permute(2, 3, 0, 1) + bias[:, None, None]
 
 
-class Conv2d(nn.Conv2d):
-    """`nn.Conv2d` (valid, square kernel) that picks the faster of two exact evaluations.
+def unfolded_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
+    """`F.conv2d(image, weight, bias, stride)` for a square kernel, as one product of patches and weights.
 
-    The Fourier form wins on a CPU in float32 once the transform of the weights is shared by a batch; tensor cores
-    and bf16 units do the direct form faster, and so does a single image.
+    Args:
+        image: (B, C, H, W).
+        weight: (O, C, K, K), in channels_last order, so that it is read as it lies.
+        bias: (O,).
+        stride: in pixels.
+    Returns:
+        (B, O, H', W'), the channels of a pixel side by side in memory.
+    """
+    outputs, _, kernel, _ = weight.shape
+    patches = image.unfold(2, kernel, stride).unfold(3, kernel, stride)  # (B, C, H', W', K, K)
+    B, _, rows, columns = patches.shape[:4]
+    patches = patches.permute(0, 2, 3, 4, 5, 1).reshape(B * rows * columns, -1)  # (B·H'·W', K·K·C)
+    y = torch.addmm(bias, patches, weight.permute(0, 2, 3, 1).reshape(outputs, -1).T)  # (B·H'·W', O)
+    return y.view(B, rows, columns, outputs).permute(0, 3, 1, 2)
+
+
+class Conv2d(nn.Conv2d):
+    """`nn.Conv2d` (valid, square kernel) that picks the fastest of three exact evaluations.
+
+    On a CPU in float32 the Fourier form wins once the transform of the weights is shared by a batch. Without gradients
+    the matrix product wins for a few images: torch's convolution brings the weights into an order of its own at
+    every call. Tensor cores and bf16 units do the direct form faster.
     """
 
     def forward(self, image: Tensor) -> Tensor:
-        if self._fourier_is_faster(image):
+        plain = image.device.type == "cpu" and image.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+        if plain and self._fourier_is_faster(image):
             return fourier_conv2d(image, self.weight, self.bias, self.stride[0])
+        if plain and self._unfolding_is_faster(image):
+            return unfolded_conv2d(image, self.weight, self.bias, self.stride[0])
         return super().forward(image)
 
     def _fourier_is_faster(self, image: Tensor) -> bool:
         B, channels, height, width = image.shape
         stride, kernel = self.stride[0], self.kernel_size[0]
         return (
-            image.device.type == "cpu"
-            and image.dtype == torch.float32
-            and not torch.is_autocast_enabled("cpu")
-            and height == width
+            height == width
             and B >= 16
             and channels >= 16  # fewer make the products per frequency too thin
             and kernel >= 3 * stride  # few taps a phase save nothing
             and height <= 16 * stride  # the matrices grow with the fourth power of the side
         )
+
+    def _unfolding_is_faster(self, image: Tensor) -> bool:
+        in_place = self.weight.is_contiguous(memory_format=torch.channels_last)  # else the product copies them first
+        return len(image) <= 8 and in_place and not torch.is_grad_enabled()

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from capsnet import convolution
-from capsnet.convolution import Conv2d, fourier_conv2d
+from capsnet.convolution import Conv2d, fourier_conv2d, unfolded_conv2d
 
 # (size, kernel, stride), with sizes and kernels that are no multiple of the stride
 GEOMETRIES = [
@@ -37,6 +37,21 @@ def test_fourier_equals_direct_in_values_and_gradients(size, kernel, stride):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(("size", "kernel", "stride"), GEOMETRIES)
+def test_unfolded_equals_direct(size, kernel, stride, layout):
+    image, weight, bias = tensors(size, kernel)
+    image, weight = image.contiguous(memory_format=layout), weight.contiguous(memory_format=layout)
+    direct = F.conv2d(image, weight, bias, stride)
+    torch.testing.assert_close(unfolded_conv2d(image, weight, bias, stride), direct, rtol=0, atol=1e-11)
+
+
+def test_unfolded_takes_images_that_are_not_square():
+    image, weight, bias = tensors(12, 5)
+    direct = F.conv2d(image[:, :, :9], weight, bias, 2)
+    torch.testing.assert_close(unfolded_conv2d(image[:, :, :9], weight, bias, 2), direct, rtol=0, atol=1e-11)
+
+
 def test_gradcheck():
     assert torch.autograd.gradcheck(lambda *x: fourier_conv2d(*x, 2), tensors(5, 3, channels=2, outputs=2, batch=1))
 
@@ -60,6 +75,16 @@ def images(batch=16, channels=16, side=20, width=None, dtype=torch.float32):
     return torch.zeros(batch, channels, side, width or side, dtype=dtype)
 
 
+@pytest.fixture
+def taken(monkeypatch):
+    """Names of the evaluations of our own that have been called."""
+    names = []
+    for function in (fourier_conv2d, unfolded_conv2d):
+        name = function.__name__
+        monkeypatch.setattr(convolution, name, lambda *x, f=function, n=name: names.append(n) or f(*x))
+    return names
+
+
 @pytest.mark.parametrize(
     ("image", "kernel", "stride", "fourier"),
     [
@@ -76,23 +101,43 @@ def images(batch=16, channels=16, side=20, width=None, dtype=torch.float32):
         (images(side=16), 3, 1, True),
     ],
 )
-def test_choice(image, kernel, stride, fourier):
-    assert Conv2d(image.shape[1], 4, kernel, stride)._fourier_is_faster(image) == fourier
+def test_fourier_only_where_it_is_faster(image, kernel, stride, fourier, taken):
+    layer = Conv2d(image.shape[1], 4, kernel, stride).to(image.dtype)
+    layer(image)
+    assert taken == ["fourier_conv2d"] * fourier
 
 
-def test_autocast_takes_the_direct_form():
-    with torch.autocast("cpu", torch.bfloat16):
-        assert not Conv2d(16, 4, 9, 2)._fourier_is_faster(images())
+@pytest.mark.parametrize(
+    ("batch", "layout", "gradients", "unfolded"),
+    [
+        (1, torch.channels_last, False, True),
+        (8, torch.channels_last, False, True),
+        (9, torch.channels_last, False, False),
+        (1, torch.contiguous_format, False, False),
+        (1, torch.channels_last, True, False),
+    ],
+)
+def test_unfolded_only_where_it_is_faster(batch, layout, gradients, unfolded, taken):
+    layer = Conv2d(16, 4, 9, 2).to(memory_format=layout)
+    with torch.set_grad_enabled(gradients):
+        layer(images(batch))
+    assert taken == ["unfolded_conv2d"] * unfolded
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(16, 1), (3, 0)])
-def test_module_takes_the_chosen_form_and_equals_the_plain_one(batch, calls, monkeypatch):
-    seen = []
-    monkeypatch.setattr(convolution, "fourier_conv2d", lambda *x: seen.append(1) or fourier_conv2d(*x))
-    layer = Conv2d(16, 4, 9, 2)
+@pytest.mark.parametrize("batch", [1, 16])
+def test_autocast_takes_the_direct_form(batch, taken):
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        Conv2d(16, 4, 9, 2).to(memory_format=torch.channels_last)(images(batch))
+    assert taken == []
+
+
+@pytest.mark.parametrize(("batch", "names"), [(16, ["fourier_conv2d"]), (12, []), (3, ["unfolded_conv2d"])])
+def test_module_equals_the_plain_one(batch, names, taken):
+    layer = Conv2d(16, 4, 9, 2).to(memory_format=torch.channels_last)
     image = torch.randn(batch, 16, 20, 20)
-    torch.testing.assert_close(layer(image), F.conv2d(image, layer.weight, layer.bias, 2), rtol=1e-4, atol=1e-5)
-    assert len(seen) == calls
+    with torch.no_grad():
+        torch.testing.assert_close(layer(image), F.conv2d(image, layer.weight, layer.bias, 2), rtol=1e-4, atol=1e-5)
+    assert taken == names
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

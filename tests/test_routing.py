@@ -59,6 +59,10 @@ OPTIONS = [
     {"temperature": 0.5},
     {"temperature": 4.0, "iterations": 5},
     {"leaky": True, "temperature": 0.7, "bias": False, "iterations": 2},
+    {"agreement": "cosine", "temperature": 0.3},
+    {"agreement": "distance", "temperature": 3.0},
+    {"shared": True},
+    {"shared": True, "agreement": "distance", "iterations": 2, "leaky": True},
 ]
 
 
@@ -67,8 +71,9 @@ OPTIONS = [
 def test_equals_the_textbook_in_values_and_gradients(options, batch):
     routing, given = layer(**options), capsules(batch)
     out = routing(given)
-    kept = {"iterations": routing.iterations, "temperature": routing.temperature, "leaky": routing.leaky}
-    v, c = textbook.route(textbook.votes(given.poses, routing.weight), bias=routing.bias, **kept)
+    kept = {name: getattr(routing, name) for name in ("iterations", "temperature", "leaky", "agreement")}
+    W = routing.weight.repeat(CHILDREN, 1, 1, 1) if options.get("shared") else routing.weight
+    v, c = textbook.route(textbook.votes(given.poses, W), bias=routing.bias, **kept)
     torch.testing.assert_close(out.capsules.poses, v, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(out.capsules.activations, textbook.length(v), rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(out.coupling, c, rtol=1e-10, atol=1e-12)
@@ -91,7 +96,9 @@ def test_coupling_counts_as_a_constant():
     assert (ours - full).abs().max() > 0.01 * full.abs().max()
 
 
-@pytest.mark.parametrize("options", [{}, {"leaky": True}, {"iterations": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"leaky": True}, {"iterations": 1}, {"agreement": "cosine"}, {"agreement": "distance"}], ids=str
+)
 def test_stored_equals_factored(options, monkeypatch):
     routing, given = layer(**options), capsules(5)
     results = []
@@ -190,6 +197,50 @@ def test_temperature(batch, leaky):
 
 
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
+@pytest.mark.parametrize("agreement", dynamic.AGREEMENTS)
+def test_a_step_on_the_agreement_is_the_inverse_of_the_temperature(agreement, batch):
+    """b += η · agreement with softmax(b) is what temperature 1/η gives: one knob, not two."""
+    eta, given = 2.5, capsules(batch)
+    out = layer(temperature=1 / eta, agreement=agreement)(given)
+    routing = layer()
+    u_hat = textbook.votes(given.poses, routing.weight)
+    b = torch.zeros(batch, CHILDREN, J, dtype=torch.float64)
+    for _ in range(3):
+        c = torch.softmax(b, 2)
+        v = squash(torch.einsum("bij,bijd->bjd", c, u_hat) + routing.bias)
+        measures = {
+            "dot": (u_hat * v[:, None]).sum(-1),
+            "cosine": (u_hat * v[:, None]).sum(-1) / (lengths(u_hat) * lengths(v)[:, None]),
+            "distance": -(u_hat - v[:, None]).square().sum(-1),
+        }
+        b = b + eta * measures[agreement]
+    torch.testing.assert_close(out.coupling, c)
+    torch.testing.assert_close(out.capsules.poses, v)
+
+
+def test_agreement_by_hand():
+    # One child, u = 1, votes (3, 4) for the first parent and (0, 0) for the second. First s = (1.5, 2), |s| = 2.5,
+    # v = 6.25/7.25 · (0.6, 0.8), at length 25/29; û·v = 125/29, the cosine is 1, −|û − v|² = −(5 − 25/29)² = −(120/29)².
+    expected = {"dot": 125 / 29, "cosine": 1.0, "distance": -((120 / 29) ** 2)}
+    for name, agreement in expected.items():
+        routing = DynamicRouting(1, 1, 2, 2, iterations=2, bias=False, agreement=name).double()
+        with torch.no_grad():
+            routing.weight.copy_(torch.tensor([3.0, 4.0, 0.0, 0.0]).view(1, 1, 2, 2))
+        for batch in (STORED, FACTORED):
+            given = Capsules(torch.ones(batch, 1, 1, dtype=torch.float64), torch.ones(batch, 1))
+            c = 1 / (1 + math.exp(-agreement))  # the second parent's agreement is 0: its vote and capsule are zero
+            assert routing(given).coupling[0].flatten().tolist() == pytest.approx([c, 1 - c])
+
+
+def test_shared_transformation():
+    """Uniform coupling of one transformation for all is the sum of the children, transformed."""
+    routing, given = layer(shared=True, iterations=1), capsules(FACTORED)
+    assert routing.weight.shape == (1, A, J, D)
+    s = torch.einsum("ba,ajd->bjd", given.poses.sum(1), routing.weight[0]) / J + routing.bias
+    torch.testing.assert_close(routing(given).capsules.poses, squash(s))
+
+
+@pytest.mark.parametrize("batch", [STORED, FACTORED])
 def test_without_bias_a_pose_and_its_negative_are_one(batch):
     given = capsules(batch)
     negative = Capsules(-given.poses, given.activations)
@@ -231,8 +282,9 @@ def test_start_lengths_leave_room_to_learn():
 
 @pytest.mark.parametrize("batch", [STORED, FACTORED])
 @pytest.mark.parametrize("bias", [True, False])
-def test_gradients_are_finite_for_zero_capsules(batch, bias):
-    routing = DynamicRouting(CHILDREN, A, J, D, bias=bias)
+@pytest.mark.parametrize("agreement", dynamic.AGREEMENTS)
+def test_gradients_are_finite_for_zero_capsules(batch, bias, agreement):
+    routing = DynamicRouting(CHILDREN, A, J, D, bias=bias, agreement=agreement)
     u = torch.zeros(batch, CHILDREN, A, requires_grad=True)
     out = routing(Capsules(u, lengths(u))).capsules
     margin_loss(out.activations, torch.zeros(batch, dtype=torch.long)).backward()
@@ -289,6 +341,7 @@ def test_compiled_equals_eager(batch):
         ({"temperature": 0}, "temperature is 0; it must be above 0."),
         ({"temperature": -1.0}, "temperature is -1.0; it must be above 0."),
         ({"temperature": math.nan}, "temperature is nan; it must be above 0."),
+        ({"agreement": "l2"}, "there is no agreement 'l2'; choose one of dot, cosine, distance."),
     ],
 )
 def test_impossible_settings(options, message):

@@ -29,9 +29,10 @@ def route(
     bias: Tensor | None = None,
     temperature: float = 1.0,
     leaky: bool = False,
+    agreement: str = "dot",
     through_all: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Procedure 1: û (B, I, J, D) → v (B, J, D) and c (B, I, J).
+    """Procedure 1: û (B, I, J, D) → v (B, J, D) and c (B, I, J). The paper's agreement is "dot".
 
     Gradients flow through all iterations or, where the coupling counts as a constant, through the last one only.
     """
@@ -47,7 +48,12 @@ def route(
         if bias is not None:
             s = s + bias
         v = squash(s)
-        b = b + torch.einsum("bijd,bjd->bij", u_hat, v)
+        if agreement == "cosine":
+            b = b + F.cosine_similarity(u_hat, v[:, None], dim=-1)
+        elif agreement == "distance":
+            b = b - ((u_hat - v[:, None]) ** 2).sum(-1)
+        else:
+            b = b + torch.einsum("bijd,bjd->bij", u_hat, v)
     return v, c
 
 
@@ -70,7 +76,7 @@ class CapsNet:
         self.types, self.dim = model.primary.types, model.primary.dim
         self.shape = model.decoder.image_shape
         routing = model.routing
-        self.options = {"iterations": routing.iterations, "temperature": routing.temperature, "leaky": routing.leaky}
+        self.options = {name: getattr(routing, name) for name in ("iterations", "temperature", "leaky", "agreement")}
         self.through_all = through_all
 
     def __call__(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:

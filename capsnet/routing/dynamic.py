@@ -17,9 +17,14 @@ The votes are 16 numbers for each of the 11,520 pairs (i, j), 720 KB an image. A
 
 which holds (B, J, I, 8) instead of (B, I, J, 16). For a few images stored votes are faster, since each pass of the
 factored form reads all of W again.
+
+Two more measures of agreement: the cosine of the angle between û and v, and −|û − v|², their squared distance.
+Two ablations are settings: iterations = 1 is uniform coupling, and with it shared = True the affine capsules of
+Gu, Tresp 2020 (https://arxiv.org/abs/1911.07968), which are hard to beat.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +34,7 @@ from capsnet.functional import at_least_float32, lengths, squash
 from capsnet.layers import Capsules, Routed
 
 STORED_VOTES_UP_TO = 4  # images; measured by train/benchmark.py
+AGREEMENTS = ("dot", "cosine", "distance")
 
 
 class DynamicRouting(nn.Module):
@@ -45,6 +51,9 @@ class DynamicRouting(nn.Module):
         leaky: each child may also send part of itself nowhere (a parent whose logit stays zero, as in the authors'
             code); coupling then sums to less than 1 over the J parents.
         bias: learn the bias of s_j; without it routing cannot tell a pose from its negative (Peer et al. 2021).
+        agreement: "dot" is the paper; "cosine" and "distance" (squared, negative) weigh each vote by its direction
+            alone or by its place.
+        shared: all children have one transformation W_j in common.
     Shapes:
         Capsules (B, I, A) → Routed with capsules (B, J, D) and coupling (B, I, J).
     """
@@ -59,33 +68,41 @@ class DynamicRouting(nn.Module):
         temperature: float = 1.0,
         leaky: bool = False,
         bias: bool = True,
+        agreement: str = "dot",
+        shared: bool = False,
     ):
         super().__init__()
         if iterations < 1:
             raise ValueError(f"iterations is {iterations}; routing needs at least 1.")
         if not temperature > 0:
             raise ValueError(f"temperature is {temperature}; it must be above 0.")
-        self.iterations, self.temperature, self.leaky = iterations, temperature, leaky
-        self.weight = nn.Parameter(torch.empty(in_capsules, in_dim, out_capsules, out_dim))  # (I, A, J, D)
+        if agreement not in AGREEMENTS:
+            raise ValueError(f"there is no agreement {agreement!r}; choose one of {', '.join(AGREEMENTS)}.")
+        self.iterations, self.temperature, self.leaky, self.agreement = iterations, temperature, leaky, agreement
+        self.in_capsules = in_capsules
+        transformations = 1 if shared else in_capsules
+        self.weight = nn.Parameter(torch.empty(transformations, in_dim, out_capsules, out_dim))  # (I or 1, A, J, D)
         self.bias = nn.Parameter(torch.full((out_capsules, out_dim), 0.1)) if bias else None
         # At a standard deviation of 1 all lengths start at 0.99, at 0.01 at 0.01: routing learns from neither.
         nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
 
     def forward(self, capsules: Capsules, trace: bool = False) -> Routed:
         u = capsules.poses
-        children, dim = self.weight.shape[:2]
+        children, dim = self.in_capsules, self.weight.shape[1]
         if u.shape[1:] != (children, dim):
             given = tuple(u.shape[1:])
             raise ValueError(f"this layer routes {children} capsules of {dim} numbers, but was given {given}.")
         with _float32(u.device.type):
             Votes = StoredVotes if len(u) <= STORED_VOTES_UP_TO else FactoredVotes
-            votes = Votes(at_least_float32(u), at_least_float32(self.weight))
+            W = at_least_float32(self.weight).expand(children, -1, -1, -1)
+            votes = Votes(at_least_float32(u), W)
             steps, b = [], None
             with torch.no_grad():
                 for _ in range(self.iterations - 1):
                     c, v = self._iterate(votes, b)
                     steps.append((c, v))
-                    b = votes.agreement(v, b)
+                    agreement = self._agreement(votes, v)
+                    b = agreement if b is None else b + agreement
             c, v = self._iterate(votes, b)
         coupling = c.transpose(1, 2)  # (B, I, J)
         if trace:
@@ -95,7 +112,7 @@ class DynamicRouting(nn.Module):
 
     def _iterate(self, votes: "StoredVotes | FactoredVotes", b: Tensor | None) -> tuple[Tensor, Tensor]:
         """Coupling (B, J, I) from the logits b (B, J, I), None for all zero, and the capsules (B, J, D) it gives."""
-        children, _, parents, _ = self.weight.shape
+        children, parents = self.in_capsules, self.weight.shape[2]
         bias = self.weight.new_zeros(()) if self.bias is None else at_least_float32(self.bias)
         if b is None:
             share = 1 / (parents + self.leaky)
@@ -112,6 +129,16 @@ class DynamicRouting(nn.Module):
             s = votes.weighted_sum(c, bias)
         return c, squash(s)
 
+    def _agreement(self, votes: "StoredVotes | FactoredVotes", v: Tensor) -> Tensor:
+        """How well each child's vote agrees with the capsules v (B, J, D): (B, J, I)."""
+        dot = votes.dot(v)
+        if self.agreement == "dot":
+            return dot
+        squares, square = votes.squares, v.square().sum(-1, keepdim=True)  # |û|² (B, J, I), |v|² (B, J, 1)
+        if self.agreement == "cosine":
+            return dot / (squares * square).sqrt().clamp_min(1e-12)
+        return 2 * dot - squares - square
+
 
 def _float32(device: str) -> AbstractContextManager:
     """No autocast: routing is a small part of the work, and its softmax and squash want the precision."""
@@ -124,8 +151,7 @@ class StoredVotes:
     def __init__(self, u: Tensor, W: Tensor):
         self.shape = (len(u), *W.shape[2:])  # (B, J, D)
         votes = torch.bmm(u.transpose(0, 1), W.view(*W.shape[:2], -1))  # (I, B, J·D)
-        # Copied to the order of the sums over I: five passes read it.
-        self.votes = votes.view(len(W), -1, W.shape[3]).transpose(0, 1).contiguous()  # (B·J, I, D)
+        self.votes = votes.view(len(W), -1, W.shape[3]).transpose(0, 1)  # (B·J, I, D); copying costs more than it saves
 
     def uniform_sum(self, share: float, bias: Tensor) -> Tensor:
         return torch.add(bias, self.votes.sum(1).view(self.shape), alpha=share)  # (B, J, D)
@@ -133,9 +159,12 @@ class StoredVotes:
     def weighted_sum(self, c: Tensor, bias: Tensor) -> Tensor:
         return torch.bmm(c.flatten(0, 1)[:, None], self.votes).view(self.shape) + bias  # (B, J, D)
 
-    def agreement(self, v: Tensor, b: Tensor | None) -> Tensor:
-        agreement = torch.bmm(v.flatten(0, 1)[:, None], self.votes.mT).view(*self.shape[:2], -1)  # (B, J, I)
-        return agreement if b is None else b + agreement
+    def dot(self, v: Tensor) -> Tensor:
+        return torch.bmm(v.flatten(0, 1)[:, None], self.votes.mT).view(*self.shape[:2], -1)  # (B, J, I)
+
+    @cached_property
+    def squares(self) -> Tensor:
+        return self.votes.square().sum(-1).view(*self.shape[:2], -1)  # (B, J, I)
 
 
 class FactoredVotes:
@@ -153,7 +182,12 @@ class FactoredVotes:
         cu = c[..., None] * self.u[:, None]  # (B, J, I, A)
         return torch.bmm(cu.flatten(2).transpose(0, 1), self.W).transpose(0, 1) + bias  # (B, J, D)
 
-    def agreement(self, v: Tensor, b: Tensor | None) -> Tensor:
+    def dot(self, v: Tensor) -> Tensor:
         Wv = torch.bmm(v.transpose(0, 1), self.W.mT)  # (J, B, I·A)
-        agreement = (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)
-        return agreement if b is None else b + agreement
+        return (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)
+
+    @cached_property
+    def squares(self) -> Tensor:
+        W = self.W.unflatten(1, self.u.shape[1:])  # (J, I, A, D)
+        lengthened = torch.einsum("bia,jiac->bjic", self.u, W @ W.mT)  # |û|² = uᵀ (W Wᵀ) u
+        return (lengthened * self.u[:, None]).sum(-1).clamp_min(0)  # (B, J, I)
