@@ -55,10 +55,13 @@ def _fourier_matrices(n: int, k: int, m: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.stack(image_rows), torch.stack(kernel_rows), torch.stack(output_columns, 1)
 
 
-@torch.compiler.assume_constant_result
 def _constant_matrices(n: int, k: int, m: int) -> tuple[Tensor, Tensor, Tensor]:
     """`_fourier_matrices`, which torch.compile would trace, and so compute at every call."""
     return _fourier_matrices(n, k, m)
+
+
+# The mark that torch.compiler.assume_constant_result sets; calling that would import the whole compiler, two seconds.
+_constant_matrices._dynamo_marked_constant = True
 
 
 def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:

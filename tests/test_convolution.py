@@ -159,3 +159,11 @@ def test_channels_last_images_and_weights():
 def test_compiled_equals_eager():
     layer, image = Conv2d(16, 4, 9, 2), torch.randn(16, 16, 20, 20)
     torch.testing.assert_close(torch.compile(layer, backend="aot_eager")(image), layer(image), rtol=1e-4, atol=1e-5)
+
+
+def test_compiler_takes_the_matrices_as_constants():
+    def plain():
+        return None
+
+    mark = vars(torch.compiler.assume_constant_result(plain))
+    assert mark and vars(convolution._constant_matrices) == mark
