@@ -35,3 +35,18 @@ def squash(s: Tensor) -> Tensor:
     """
     norm = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
     return s * (norm / torch.addcmul(norm.new_ones(()), norm, norm))
+
+
+def exponential_squash(s: Tensor) -> Tensor:
+    """Shrink vectors to below length 1, keeping their direction; short ones keep almost their length.
+
+    v = (1 − e^{−|s|}) s / |s|. Near zero v is s itself, with slope 1; `squash` has slope 0 there.
+
+    Args:
+        s: (..., D).
+    Returns:
+        (..., D), lengths in [0, 1).
+    Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet".
+    """
+    norm = torch.linalg.vector_norm(s, dim=-1, keepdim=True).clamp_min(torch.finfo(s.dtype).tiny)
+    return s * (-torch.expm1(-norm) / norm)

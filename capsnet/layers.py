@@ -1,5 +1,6 @@
 """What capsule networks are built from, besides routing."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.convolution import Conv2d
-from capsnet.functional import at_least_float32, lengths, squash
+from capsnet.functional import at_least_float32, exponential_squash, lengths, squash
 
 
 @dataclass
@@ -76,6 +77,65 @@ class PrimaryCapsules(nn.Module):
         return Capsules(poses, lengths(poses), (H, W))
 
 
+class EfficientTrunk(nn.Module):
+    """Four convolutions, each with ReLU and then batch normalisation: few parameters, for few capsules.
+
+    (B, C, S, S) → (B, channels[3], M, M), M = `map_size(S)`: 28 → 24 → 22 → 20 → 9.
+    Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet", https://arxiv.org/abs/2101.12491, and the authors'
+    code: ReLU before normalisation, ε = 0.001, he_normal.
+    """
+
+    def __init__(self, in_channels: int, channels: tuple[int, int, int, int] = (32, 64, 64, 128)):
+        super().__init__()
+        layers = []
+        for outputs, kernel, stride in zip(channels, (5, 3, 3, 3), (1, 1, 1, 2), strict=True):
+            conv = nn.Conv2d(in_channels, outputs, kernel, stride)
+            he_normal_(conv.weight, in_channels * kernel**2)
+            nn.init.zeros_(conv.bias)
+            layers += [conv, nn.ReLU(inplace=True), nn.BatchNorm2d(outputs, eps=1e-3)]
+            in_channels = outputs
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+    @staticmethod
+    def map_size(input_size: int) -> int:
+        """Side of the map that `input_size` × `input_size` pixels become.
+
+        Raises:
+            ValueError: the map of a single image would be one pixel, which has no variance to normalise by.
+        """
+        if input_size < 13:
+            raise ValueError(f"input_size is {input_size}; the four convolutions need at least 13.")
+        return (input_size - 9) // 2
+
+
+class DepthwiseCapsules(nn.Module):
+    """A convolution of each channel by itself; every `dim` channels in turn are a capsule, squashed.
+
+    With a kernel as large as the map each capsule sees the whole image, and 128 channels are 16 capsules of 8.
+
+    (B, channels, H, W) → Capsules of poses (B, types·H'·W', dim), in the order (type, row, column).
+    Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet", and the authors' code: glorot_uniform.
+    """
+
+    def __init__(self, channels: int = 128, dim: int = 8, kernel: int = 9):
+        super().__init__()
+        if channels % dim:
+            raise ValueError(f"channels is {channels}; capsules of {dim} need a multiple of {dim}.")
+        self.dim = dim
+        self.conv = nn.Conv2d(channels, channels, kernel, groups=channels)
+        nn.init.xavier_uniform_(self.conv.weight)
+        nn.init.zeros_(self.conv.bias)
+
+    def forward(self, features: Tensor) -> Capsules:
+        x = at_least_float32(self.conv(features))  # (B, types·dim, H', W'); squash stays in float32 under autocast
+        poses = x.unflatten(1, (-1, self.dim)).flatten(3).transpose(2, 3)  # (B, types, H'·W', dim)
+        poses = exponential_squash(poses.flatten(1, 2))  # (B, N, dim)
+        return Capsules(poses, lengths(poses), (x.shape[2], x.shape[3]))
+
+
 class Decoder(nn.Module):
     """Redraws an image from the pose of one digit capsule, all others set to zero.
 
@@ -105,3 +165,12 @@ class Decoder(nn.Module):
 def longest(poses: Tensor) -> Tensor:
     """Index of the longest capsule: poses (..., K, P) → (...), the class that the network answers."""
     return torch.argmax(lengths(poses), dim=-1)
+
+
+def he_normal_(weight: Tensor, fan_in: int) -> None:
+    """Fill with Keras' he_normal: a normal distribution cut at twice its deviation, of variance 2 / fan_in.
+
+    Source: He, Zhang, Ren, Sun 2015, equation 10; the cut is Keras'.
+    """
+    std = math.sqrt(2 / fan_in) / 0.8796  # a unit normal cut at ±2 has a standard deviation of 0.8796
+    nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)

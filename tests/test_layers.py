@@ -1,9 +1,11 @@
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from capsnet.functional import squash
-from capsnet.layers import ConvTrunk, Decoder, PrimaryCapsules, longest
+from capsnet.layers import ConvTrunk, Decoder, DepthwiseCapsules, EfficientTrunk, PrimaryCapsules, he_normal_, longest
 
 
 @pytest.mark.parametrize(("channels", "size"), [(1, 28), (3, 32), (2, 48)])
@@ -128,3 +130,100 @@ def test_longest():
     poses = torch.tensor([[[3.0, 4.0], [0.0, -6.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 0.5], [0.9, 0.9]]])
     assert longest(poses).tolist() == [1, 2]
     assert longest(poses[0]).item() == 1
+
+
+@pytest.fixture
+def efficient_trunk():
+    """A small one, whose normalisation has seen something."""
+    torch.manual_seed(0)
+    trunk = EfficientTrunk(2, (4, 5, 6, 8))
+    for layer in trunk.layers[2::3]:
+        for tensor in (layer.weight, layer.bias, layer.running_mean, layer.running_var):
+            torch.nn.init.uniform_(tensor, 0.5, 1.5)
+    return trunk.eval()
+
+
+def test_efficient_trunk_normalises_after_relu(efficient_trunk):
+    images = torch.rand(2, 2, 20, 20)
+    x, modules = images, list(efficient_trunk.layers)
+    for conv, norm, stride in zip(modules[0::3], modules[2::3], (1, 1, 1, 2), strict=True):
+        x = F.conv2d(x, conv.weight, conv.bias, stride).clamp_min(0)
+        x = (x - norm.running_mean[:, None, None]) / (norm.running_var[:, None, None] + 1e-3).sqrt()
+        x = x * norm.weight[:, None, None] + norm.bias[:, None, None]
+    torch.testing.assert_close(efficient_trunk(images), x)
+    assert [tuple(m.weight.shape[2:]) for m in modules[0::3]] == [(5, 5), (3, 3), (3, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(("channels", "size", "left"), [(1, 13, 2), (1, 28, 9), (3, 32, 11), (2, 33, 12), (2, 48, 19)])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_efficient_trunk_and_its_capsules_at_any_size(batch, channels, size, left):
+    trunk = EfficientTrunk(channels, (4, 4, 4, 8))
+    assert trunk.map_size(size) == left
+    features = trunk(torch.rand(batch, channels, size, size))  # also in training, where one image is normalised alone
+    assert features.shape == (batch, 8, left, left)
+    out = DepthwiseCapsules(8, 4, left)(features)
+    assert out.poses.shape == (batch, 2, 4) and out.grid == (1, 1)
+
+
+def test_efficient_trunk_reads_nothing_below_13_pixels():
+    with pytest.raises(ValueError) as error:
+        EfficientTrunk.map_size(12)
+    assert str(error.value) == "input_size is 12; the four convolutions need at least 13."
+
+
+def test_start_of_the_efficient_network_is_that_of_keras():
+    torch.manual_seed(0)
+    trunk, primary = EfficientTrunk(1), DepthwiseCapsules()
+    convs = [*trunk.layers[0::3], primary.conv]
+    for conv, fan in zip(convs[1:4], (32 * 9, 64 * 9, 64 * 9), strict=True):
+        assert conv.weight.std().item() == pytest.approx(math.sqrt(2 / fan), rel=0.03)
+    glorot = math.sqrt(6 / (81 + 81 * 128))  # of one input and 128 outputs, 81 places each
+    assert 0.99 * glorot < primary.conv.weight.abs().max() <= glorot
+    assert primary.conv.weight.std().item() == pytest.approx(glorot / math.sqrt(3), rel=0.03)
+    assert all((conv.bias == 0).all() for conv in convs)
+
+
+def test_he_normal():
+    weight = torch.empty(20, 30, 40)
+    torch.manual_seed(0)
+    he_normal_(weight, 50)
+    assert weight.mean().abs() < 0.01 and weight.std().item() == pytest.approx(0.2, rel=0.02)
+    cut = 2 * 0.2 / 0.8796  # more than a normal distribution of this deviation would be cut: 2.27 deviations
+    assert 0.99 * cut < weight.abs().max() <= cut
+
+
+def test_depthwise_capsules_are_in_the_order_type_row_column():
+    torch.manual_seed(0)
+    primary, features = DepthwiseCapsules(6, 3, kernel=4), torch.randn(2, 6, 6, 5)
+    out = primary(features)
+    assert out.poses.shape == (2, 2 * 3 * 2, 3) and out.grid == (3, 2)
+    for t in range(2):
+        for row in range(3):
+            for column in range(2):
+                window = features[:, :, row : row + 4, column : column + 4]
+                s = (window * primary.conv.weight[:, 0]).sum((2, 3)) + primary.conv.bias  # a number a channel
+                s = s[:, 3 * t : 3 * t + 3]
+                n = s.square().sum(1, keepdim=True).sqrt()
+                torch.testing.assert_close(out.poses[:, t * 6 + row * 2 + column], (1 - torch.exp(-n)) * s / n)
+    torch.testing.assert_close(out.activations, out.poses.square().sum(-1).sqrt())
+
+
+def test_depthwise_capsules_need_whole_capsules():
+    with pytest.raises(ValueError) as error:
+        DepthwiseCapsules(10, 8)
+    assert str(error.value) == "channels is 10; capsules of 8 need a multiple of 8."
+
+
+def test_efficient_network_below_routing_in_evaluation(efficient_trunk):
+    """Each image by itself, also in bf16, compiled, and with its channels side by side in memory."""
+    images, primary = torch.rand(3, 2, 20, 20), DepthwiseCapsules(8, 4, 5)
+    network = torch.nn.Sequential(efficient_trunk, primary)
+    out = network(images).poses
+    torch.testing.assert_close(network(images[:1]).poses, out[:1])
+    torch.testing.assert_close(network(images.contiguous(memory_format=torch.channels_last)).poses, out)
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(images).poses, out)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = network(images).poses
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, out, rtol=0, atol=0.05)
