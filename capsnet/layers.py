@@ -88,6 +88,7 @@ class EfficientTrunk(nn.Module):
     def __init__(self, in_channels: int, channels: tuple[int, int, int, int] = (32, 64, 64, 128)):
         super().__init__()
         layers = []
+        # Keras' momentum averages over 100 batches, of 16 in the authors' code; PyTorch's 10 of 128 are as many images.
         for outputs, kernel, stride in zip(channels, (5, 3, 3, 3), (1, 1, 1, 2), strict=True):
             conv = nn.Conv2d(in_channels, outputs, kernel, stride)
             he_normal_(conv.weight, in_channels * kernel**2)

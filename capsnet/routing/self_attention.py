@@ -52,12 +52,11 @@ class SelfAttentionRouting(nn.Module):
             heads = self._heads(votes)  # (B, J, I, H)
             c = heads.mean(3)  # (B, J, I)
             v = exponential_squash((c[:, :, None] @ votes)[:, :, 0])  # (B, J, D)
-        routed = Routed(Capsules(v, lengths(v)), c.transpose(1, 2))
+        coupling, steps = c.transpose(1, 2), None
         if trace:
-            v = v.detach()
-            step = {"coupling": routed.coupling.detach(), "capsules": Capsules(v, lengths(v))}
-            routed.trace = [{**step, "heads": heads.detach().permute(0, 3, 2, 1)}]
-        return routed
+            seen = Capsules(v.detach(), lengths(v.detach()))
+            steps = [{"coupling": coupling.detach(), "capsules": seen, "heads": heads.detach().permute(0, 3, 2, 1)}]
+        return Routed(Capsules(v, lengths(v)), coupling, steps)
 
     def _votes(self, capsules: Capsules) -> Tensor:
         """û, (B, J, I, D)."""
