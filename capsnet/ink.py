@@ -12,8 +12,8 @@ from .parts import grow
 from .strokes import BOX, CENTRE, FRAME
 
 THIN, FAT = 1.6, 3.8  # stroke widths left as they are, in pixels of the 28: 5 % to 97 % of MNIST's digits
-USUAL = 2.0           # what thinner ones become: a pen as slender as MNIST's slenderest quarter
-FINE = 4              # stroke width is changed in a frame this many times finer
+USUAL = 2.0  # what thinner ones become: a pen as slender as MNIST's slenderest quarter
+FINE = 4  # stroke width is changed in a frame this many times finer
 DOT = "The drawing is only a dot: draw a digit with a longer stroke."
 
 
@@ -21,7 +21,7 @@ def normalise(ink, size):
     """Ink (H, W), paper 0 → float32 (size, size) in MNIST's form."""
     ink = crop(ink, 0.02)
     if max(ink.shape) > 2 * BOX:
-        ink = crop(ink, 0.25)                         # many pixels to a stroke: the faint rim is blur
+        ink = crop(ink, 0.25)  # many pixels to a stroke: the faint rim is blur
     length = max(ink.shape)
     width = stroke_width(ink)
     if length < 2.6 * width:
@@ -38,7 +38,7 @@ def normalise(ink, size):
 
 def stroke_width(ink):
     """Width of the lines in ink (H, W): twice the ink over its total variation, right for lines however blurred."""
-    ink = np.clip(2 * np.pad(ink, 1) - 0.5, 0, 1)     # a marker's streaks are no edges
+    ink = np.clip(2 * np.pad(ink, 1) - 0.5, 0, 1)  # a marker's streaks are no edges
     down, up = ink[1:, 1:] - ink[:-1, :-1], ink[1:, :-1] - ink[:-1, 1:]
     variation = float(np.sqrt((down * down + up * up) / 2).sum())
     return 2 * float(ink.sum()) / max(variation, 1e-9)
@@ -47,7 +47,7 @@ def stroke_width(ink):
 def crop(ink, level):
     """Ink (H, W) cut to the box of all that is darker than level."""
     rows, columns = np.nonzero(ink.max(axis=1) > level)[0], np.nonzero(ink.max(axis=0) > level)[0]
-    return ink[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1]
+    return ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
 def fit(ink, scale):
@@ -63,14 +63,14 @@ def fit(ink, scale):
 def change_width(ink, scale, change, size):
     """Ink scaled into the fine frame, its outline moved to make strokes `change` fine pixels wider, then reduced."""
     thin = stroke_width(ink) * scale
-    if thin < 2:                                      # a hairline would vanish on the way
+    if thin < 2:  # a hairline would vanish on the way
         extra = int(np.ceil((2 - thin) / scale / 2))
         ink = grow(np.pad(ink, extra), extra)
         change -= 2 * extra * scale
     fine = fit(ink, scale)
     margin = int(np.ceil(abs(change))) + FINE
     fine = np.pad(fine, margin)
-    inside = fine > (0.35 if change > 0 else 0.5)     # pale pieces of a thin line are saved
+    inside = fine > (0.35 if change > 0 else 0.5)  # pale pieces of a thin line are saved
     distance = np.where(inside, distance_to(~inside) - 0.5, 0.5 - distance_to(inside))
     fine = np.clip(distance + change / 2 + 0.5, 0, 1)
     fine = crop(fine, 0.02)
@@ -81,9 +81,9 @@ def distance_to(mask):
     """Euclidean distance of every pixel to the nearest one in the mask (H, W)."""
     height, width = mask.shape
     rows, columns = np.arange(height, dtype=np.float32), np.arange(width, dtype=np.float32)
-    down = np.abs(rows[:, None] - rows[None, :])                                          # (H, H)
-    vertical = np.where(mask.T[:, None, :], down[None], np.float32(1e4)).min(axis=2).T    # (H, W)
-    across = (columns[:, None] - columns[None, :]) ** 2                                   # (W, W)
+    down = np.abs(rows[:, None] - rows[None, :])  # (H, H)
+    vertical = np.where(mask.T[:, None, :], down[None], np.float32(1e4)).min(axis=2).T  # (H, W)
+    across = (columns[:, None] - columns[None, :]) ** 2  # (W, W)
     return np.sqrt((vertical[:, None, :] ** 2 + across[None]).min(axis=2))
 
 
@@ -96,5 +96,5 @@ def centre(picture, size):
         middle = float(picture.sum(axis=axis) @ (np.arange(side) + 0.5)) / mass
         corner.append(int(np.clip(round(CENTRE / FRAME * size - middle), 0, size - side)))
     frame = np.zeros((size, size), dtype=np.float32)
-    frame[corner[0]:corner[0] + picture.shape[0], corner[1]:corner[1] + picture.shape[1]] = picture
+    frame[corner[0] : corner[0] + picture.shape[0], corner[1] : corner[1] + picture.shape[1]] = picture
     return frame

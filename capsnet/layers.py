@@ -27,6 +27,19 @@ class Capsules:
     grid: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How many capsules there are, and where: `types` × `side` × `side` of `dim` numbers each; no grid is side 1."""
+
+    types: int
+    side: int
+    dim: int
+
+    @property
+    def count(self) -> int:
+        return self.types * self.side**2
+
+
 @dataclass
 class Routed:
     """What a routing layer gives.
@@ -51,7 +64,13 @@ class ConvTrunk(nn.Module):
 
     def __init__(self, in_channels: int, channels: int = 256, kernel: int = 9):
         super().__init__()
+        at_least_one(channels=channels, kernel=kernel)
+        self.channels = channels
         self.conv = Conv2d(in_channels, channels, kernel)
+
+    def map_size(self, side: int) -> int:
+        """Side of the map that `side` × `side` pixels become; nothing is left below 1. So for all trunks."""
+        return side - self.conv.kernel_size[0] + 1
 
     def forward(self, images: Tensor) -> Tensor:
         return F.relu(self.conv(images), inplace=True)
@@ -66,8 +85,13 @@ class PrimaryCapsules(nn.Module):
 
     def __init__(self, in_channels: int, types: int = 32, dim: int = 8, kernel: int = 9, stride: int = 2):
         super().__init__()
+        at_least_one(types=types, dim=dim, kernel=kernel, stride=stride)
         self.types, self.dim = types, dim
         self.conv = Conv2d(in_channels, types * dim, kernel, stride)
+
+    def map_size(self, side: int) -> int:
+        """Side of the grid on a map of `side` × `side`; nothing is left below 1. So for all primary capsules."""
+        return (side - self.conv.kernel_size[0]) // self.conv.stride[0] + 1
 
     def forward(self, features: Tensor) -> Capsules:
         x = at_least_float32(self.conv(features))  # (B, types·dim, H', W'); squash stays in float32 under autocast
@@ -80,7 +104,7 @@ class PrimaryCapsules(nn.Module):
 class EfficientTrunk(nn.Module):
     """Four convolutions, each with ReLU and then batch normalisation: few parameters, for few capsules.
 
-    (B, C, S, S) → (B, channels[3], M, M), M = `map_size(S)`: 28 → 24 → 22 → 20 → 9.
+    (B, C, S, S) → (B, channels[3], M, M) with M = ⌊(S − 9) / 2⌋: 28 → 24 → 22 → 20 → 9.
     Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet", https://arxiv.org/abs/2101.12491, and the authors'
     code: ReLU before normalisation, ε = 0.001, he_normal.
     """
@@ -95,21 +119,15 @@ class EfficientTrunk(nn.Module):
             nn.init.zeros_(conv.bias)
             layers += [conv, nn.ReLU(inplace=True), nn.BatchNorm2d(outputs, eps=1e-3)]
             in_channels = outputs
+        self.channels = in_channels
         self.layers = nn.Sequential(*layers)
+
+    def map_size(self, side: int) -> int:
+        """Needs 13 pixels: a map of one pixel would leave a single image without a variance to normalise by."""
+        return (side - 9) // 2 if side >= 13 else 0
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(images)
-
-    @staticmethod
-    def map_size(input_size: int) -> int:
-        """Side of the map that `input_size` × `input_size` pixels become.
-
-        Raises:
-            ValueError: the map of a single image would be one pixel, which has no variance to normalise by.
-        """
-        if input_size < 13:
-            raise ValueError(f"input_size is {input_size}; the four convolutions need at least 13.")
-        return (input_size - 9) // 2
 
 
 class DepthwiseCapsules(nn.Module):
@@ -125,10 +143,13 @@ class DepthwiseCapsules(nn.Module):
         super().__init__()
         if channels % dim:
             raise ValueError(f"channels is {channels}; capsules of {dim} need a multiple of {dim}.")
-        self.dim = dim
+        self.types, self.dim = channels // dim, dim
         self.conv = nn.Conv2d(channels, channels, kernel, groups=channels)
         nn.init.xavier_uniform_(self.conv.weight)
         nn.init.zeros_(self.conv.bias)
+
+    def map_size(self, side: int) -> int:
+        return side - self.conv.kernel_size[0] + 1
 
     def forward(self, features: Tensor) -> Capsules:
         x = at_least_float32(self.conv(features))  # (B, types·dim, H', W'); squash stays in float32 under autocast
@@ -161,6 +182,13 @@ class Decoder(nn.Module):
         chosen = F.one_hot(digits, poses.shape[1]).to(poses.dtype)  # (B, K)
         picture = self.net((poses * chosen[..., None]).flatten(1))
         return at_least_float32(picture).view(-1, *self.image_shape)
+
+
+def at_least_one(**sizes: int) -> None:
+    """Raises ValueError that names the first size below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} is {size}; it must be at least 1.")
 
 
 def longest(poses: Tensor) -> Tensor:

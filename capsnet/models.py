@@ -1,19 +1,38 @@
 """CapsNet = trunk + primary capsules + routing + decoder, and the named configurations."""
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from capsnet.layers import ConvTrunk, Decoder, PrimaryCapsules, longest
+from capsnet.layers import (
+    ConvTrunk,
+    Decoder,
+    DepthwiseCapsules,
+    EfficientTrunk,
+    Layout,
+    PrimaryCapsules,
+    at_least_one,
+    longest,
+)
 from capsnet.routing import ROUTING
+
+TRUNKS = {"conv": ConvTrunk, "efficient": EfficientTrunk}
+PRIMARY = {"conv": PrimaryCapsules, "depthwise": DepthwiseCapsules}
 
 CONFIGS: dict[str, dict[str, Any]] = {
     # Sabour, Frosst, Hinton 2017: 8,215,568 parameters, and 160 of the routing bias in the authors' code.
     "capsnet": {},
     # The same at a fourteenth of the work: to try things out.
-    "capsnet-small": {"channels": 64, "primary_types": 8, "decoder_hidden": [256, 512]},
+    "capsnet-small": {
+        "trunk_options": {"channels": 64},
+        "primary_options": {"types": 8},
+        "decoder_hidden": [256, 512],
+    },
+    # Mazzia, Salvetti, Chiaberge 2021: 161,824 parameters, and the decoder.
+    "efficient-capsnet": {"trunk": "efficient", "primary": "depthwise", "routing": "self-attention"},
 }
 
 
@@ -49,17 +68,16 @@ class CapsNetOutput:
 
 
 class CapsNet(nn.Module):
-    """Capsule network with dynamic routing and a reconstruction decoder.
+    """Capsule network with a reconstruction decoder.
 
     Args:
         name, kind, class_names: see `ModelInfo`.
-        input_size: side of the square images; at least 17 with the default kernels.
+        input_size: side of the square images.
         in_channels: 1 to 3.
-        channels, kernel: of the first convolution.
-        primary_types, primary_dim: kinds of primary capsules and the size of their poses.
+        trunk, trunk_options: a name in `TRUNKS`, and keyword arguments of that module, e.g. {"channels": 256}.
+        primary, primary_options: likewise, in `PRIMARY`, e.g. {"types": 32, "dim": 8}.
+        routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
         pose_size: size of a digit capsule's pose.
-        routing: a name in `capsnet.routing.ROUTING`.
-        routing_options: keyword arguments of that layer, e.g. {"iterations": 3, "temperature": 1.0}.
         decoder_hidden: units of the decoder's two hidden layers.
     Source: Sabour, Frosst, Hinton 2017, section 4.
     """
@@ -72,13 +90,13 @@ class CapsNet(nn.Module):
         class_names: list[str] | None = None,
         input_size: int = 28,
         in_channels: int = 1,
-        channels: int = 256,
-        kernel: int = 9,
-        primary_types: int = 32,
-        primary_dim: int = 8,
-        pose_size: int = 16,
+        trunk: str = "conv",
+        trunk_options: dict[str, Any] | None = None,
+        primary: str = "conv",
+        primary_options: dict[str, Any] | None = None,
         routing: str = "dynamic",
         routing_options: dict[str, Any] | None = None,
+        pose_size: int = 16,
         decoder_hidden: list[int] | None = None,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
@@ -86,28 +104,31 @@ class CapsNet(nn.Module):
         # What rebuilds this model: config.json.
         self.config = {key: value for key, value in config.items() if value is not None}
         class_names = list(class_names or "0123456789")
-        for key in ("channels", "kernel", "primary_types", "primary_dim", "pose_size"):
-            if config[key] < 1:
-                raise ValueError(f"{key} is {config[key]}; it must be at least 1.")
+        at_least_one(pose_size=pose_size)
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
-        if input_size < 2 * kernel - 1:
-            least = 2 * kernel - 1
-            raise ValueError(f"input_size is {input_size}; two {kernel}×{kernel} convolutions need at least {least}.")
-        if routing not in ROUTING:
-            raise ValueError(f"there is no routing {routing!r}; choose one of {', '.join(ROUTING)}.")
         self.info = ModelInfo(name, kind, input_size, in_channels, class_names, pose_size)
         K = len(class_names)
-        self.trunk = ConvTrunk(in_channels, channels, kernel)
-        self.primary = PrimaryCapsules(channels, primary_types, primary_dim, kernel)
-        side = (input_size - 2 * kernel + 1) // 2 + 1
-        children = primary_types * side**2
-        self.routing = ROUTING[routing](children, primary_dim, K, pose_size, **(routing_options or {}))
+        self.trunk = _named(TRUNKS, "trunk", trunk)(in_channels, **(trunk_options or {}))
+        self.primary = _named(PRIMARY, "primary", primary)(self.trunk.channels, **(primary_options or {}))
+        layout = Layout(self.primary.types, self._grid(input_size), self.primary.dim)
+        self.routing = _named(ROUTING, "routing", routing)(layout, K, pose_size, **(routing_options or {}))
         shape = (in_channels, input_size, input_size)
         self.decoder = Decoder(K, pose_size, shape, tuple(decoder_hidden or (512, 1024)))
         # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
         # the range in which moving it makes sense. Measured after training and kept with the weights.
         self.register_buffer("pose_range", torch.tensor([-1.0, 1.0])[:, None, None].repeat(1, K, pose_size))
+
+    def _grid(self, input_size: int) -> int:
+        """Side of the grid of primary capsules."""
+
+        def side(size: int) -> int:
+            return self.primary.map_size(self.trunk.map_size(size))
+
+        if side(input_size) < 1:
+            least = next(size for size in count(max(input_size, 1)) if side(size) >= 1)
+            raise ValueError(f"input_size is {input_size}; this network needs at least {least}.")
+        return side(input_size)
 
     def forward(self, images: Tensor, trace: bool = False) -> CapsNetOutput:
         """Recognise images (B, C, H, W), values in [0, 1], ink 1 on paper 0.
@@ -143,12 +164,16 @@ class CapsNet(nn.Module):
         return self.decoder(poses, digits)
 
 
+def _named(choices: dict[str, Any], what: str, name: str) -> Any:
+    if name not in choices:
+        raise ValueError(f"there is no {what} {name!r}; choose one of {', '.join(choices)}.")
+    return choices[name]
+
+
 def create_model(name: str, **overrides: Any) -> CapsNet:
     """A new, untrained model of a named configuration, with some of its settings replaced.
 
     Raises:
         ValueError: no such configuration.
     """
-    if name not in CONFIGS:
-        raise ValueError(f"there is no configuration {name!r}; choose one of {', '.join(CONFIGS)}.")
-    return CapsNet(**{"name": name, **CONFIGS[name], **overrides})
+    return CapsNet(**{"name": name, **_named(CONFIGS, "configuration", name), **overrides})

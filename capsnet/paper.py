@@ -7,9 +7,9 @@ from .errors import EmptyDrawingError
 from .ink import stroke_width
 from .parts import PHOTO_SIDE, grow, keep_digit
 
-FAINTEST = 0.03       # contrast of ink on clean paper, of 1
-CERTAIN = 6.0         # contrast of ink in standard deviations of the paper's grain
-SLENDER = 4.5         # length over stroke width that a digit has at least, if it is no very fat one
+FAINTEST = 0.03  # contrast of ink on clean paper, of 1
+CERTAIN = 6.0  # contrast of ink in standard deviations of the paper's grain
+SLENDER = 4.5  # length over stroke width that a digit has at least, if it is no very fat one
 BLANK = "The picture is blank: draw a digit with more contrast to the paper."
 
 
@@ -51,7 +51,7 @@ def to_grey(values):
 
 def border(values, depth=0):
     """The ring of pixels that lies `depth` inside the border (H, W), in one row."""
-    values = values[depth:len(values) - depth, depth:values.shape[1] - depth]
+    values = values[depth : len(values) - depth, depth : values.shape[1] - depth]
     return np.concatenate([values[0], values[-1], values[1:-1, 0], values[1:-1, -1]])
 
 
@@ -64,8 +64,8 @@ def commonest(values):
     """The value (N,) about which two fifths of all lie closest together."""
     values = np.sort(values)
     few = max(1, int(0.4 * len(values)))
-    first = int((values[few - 1:] - values[:len(values) - few + 1]).argmin())
-    return float(np.median(values[first:first + few]))
+    first = int((values[few - 1 :] - values[: len(values) - few + 1]).argmin())
+    return float(np.median(values[first : first + few]))
 
 
 def take_off_paper(grey):
@@ -74,8 +74,9 @@ def take_off_paper(grey):
     Paper is what most of the border shows; its shading is a surface of second degree, fitted to all that looks
     like it.
     """
+
     def terms(y, x):
-        return np.stack([np.ones_like(x), x, y, x * y, x * x, y * y], axis=-1)                  # (N, 6)
+        return np.stack([np.ones_like(x), x, y, x * y, x * x, y * y], axis=-1)  # (N, 6)
 
     down, across = (np.linspace(-1, 1, side) for side in grey.shape)
     y, x = np.broadcast_arrays(down[:, None], across[None, :])
@@ -96,7 +97,7 @@ def take_off_paper(grey):
     y, x = down.astype(np.float32)[:, None], across.astype(np.float32)[None, :]
     rest = grey - (constant + below * y + below2 * y * y) - (right * x + right2 * x * x) - twist * y * x
     strong = rest[np.abs(rest) > max(FAINTEST, 4 * noise)]
-    return (rest if (strong ** 3).sum() > 0 else -rest), noise
+    return (rest if (strong**3).sum() > 0 else -rest), noise
 
 
 def dark_parts(contrast, noise):

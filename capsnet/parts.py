@@ -2,8 +2,8 @@
 
 import numpy as np
 
-PHOTO_SIDE = 64       # smaller pictures have no shadows and neighbours, but digits that fill them
-COARSE_SIDE = 256     # parts are told apart on a mask reduced to this
+PHOTO_SIDE = 64  # smaller pictures have no shadows and neighbours, but digits that fill them
+COARSE_SIDE = 256  # parts are told apart on a mask reduced to this
 
 
 def grow(values, radius):
@@ -12,7 +12,7 @@ def grow(values, radius):
         margin = [(0, 0), (0, 0)]
         margin[axis] = (radius, radius)
         values = np.moveaxis(np.pad(values, margin, constant_values=values.min()), axis, 0)
-        reach = 1                                     # pixels each value stands for: doubled while it fits
+        reach = 1  # pixels each value stands for: doubled while it fits
         while reach < 2 * radius + 1:
             step = min(reach, 2 * radius + 1 - reach)
             values = np.maximum(values[:-step], values[step:])
@@ -26,12 +26,12 @@ def components(mask):
     y, x = np.nonzero(mask)
     number = np.full((mask.shape[0] + 2, mask.shape[1] + 2), -1)
     number[y + 1, x + 1] = np.arange(len(y))
-    around = np.stack([number[y + i, x + j] for i in range(3) for j in range(3)])               # (9, N)
+    around = np.stack([number[y + i, x + j] for i in range(3) for j in range(3)])  # (9, N)
     around = np.where(around < 0, np.arange(len(y)), around)
     label = np.arange(len(y))
     while True:
         best = label[around].max(axis=0)
-        for _ in range(3):                            # a label is a pixel's number: go on to its label
+        for _ in range(3):  # a label is a pixel's number: go on to its label
             best = best[best]
         if (best == label).all():
             return y, x, np.unique(label, return_inverse=True)[1]
@@ -43,16 +43,16 @@ def keep_digit(mask):
     factor = -(-max(mask.shape) // COARSE_SIDE)
     height, width = (-(-side // factor) for side in mask.shape)
     coarse = np.zeros((height * factor, width * factor), dtype=bool)
-    coarse[:mask.shape[0], :mask.shape[1]] = mask
+    coarse[: mask.shape[0], : mask.shape[1]] = mask
     coarse = coarse.reshape(height, factor, width, factor).any(axis=(1, 3))
     y, x, part = components(coarse)
     coarse[y, x] = choose(y, x, part, height, width)[part]
-    return mask & coarse.repeat(factor, axis=0).repeat(factor, axis=1)[:mask.shape[0], :mask.shape[1]]
+    return mask & coarse.repeat(factor, axis=0).repeat(factor, axis=1)[: mask.shape[0], : mask.shape[1]]
 
 
 def choose(y, x, part, height, width):
     """Which parts (P,) make the digit, from their pixels' rows, columns and part numbers (N,)."""
-    area = np.bincount(part)                                                                    # (P,)
+    area = np.bincount(part)  # (P,)
     low = np.full((len(area), 2), max(height, width))
     high = np.full((len(area), 2), -1)
     np.minimum.at(low, part, np.stack([y, x], axis=1))

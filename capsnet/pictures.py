@@ -11,7 +11,7 @@ from .errors import InvalidDrawingError
 
 MAX_PIXELS = 50_000_000
 MIN_SIDE = 4
-HANDY_SIDE = 1000     # larger pictures are reduced to this before anything is looked at
+HANDY_SIDE = 1000  # larger pictures are reduced to this before anything is looked at
 # Formats of cameras and paint programs; Pillow would hand others (EPS) to foreign programs.
 FORMATS = ("PNG", "JPEG", "MPO", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
 
@@ -46,7 +46,7 @@ def read_file(path):
     Image.init()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")          # of large pictures: they are refused below
+            warnings.simplefilter("ignore")  # of large pictures: they are refused below
             image = Image.open(path, formats=[name for name in FORMATS if name in Image.OPEN])
         with image:
             check_size(*image.size)
@@ -68,7 +68,7 @@ def read_image(image):
     """A PIL image of any mode, see read_picture."""
     check_size(*image.size)
     image = ImageOps.exif_transpose(image)
-    if image.mode[0] in "IF":                         # 16 and 32 bits per pixel
+    if image.mode[0] in "IF":  # 16 and 32 bits per pixel
         return read_array(np.asarray(image))
     transparent = "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
     colourless = image.mode in ("1", "L", "LA", "La")
@@ -81,7 +81,7 @@ def read_image(image):
     factor = -(-max(image.size) // HANDY_SIDE)
     if factor > 1:
         if transparent:
-            image = image.convert("RGBa")            # reduced with the colour weighted by its alpha
+            image = image.convert("RGBa")  # reduced with the colour weighted by its alpha
         image = image.reduce(factor)
         if transparent:
             image = image.convert("RGBA")
@@ -101,10 +101,10 @@ def read_array(array):
     factor = -(-max(array.shape[:2]) // HANDY_SIDE)
     if factor > 1:
         height, width = (side // factor for side in array.shape[:2])
-        blocks = array[:height * factor, :width * factor]
+        blocks = array[: height * factor, : width * factor]
         array = blocks.reshape(height, factor, width, factor, -1).mean(axis=(1, 3), dtype=np.float32)
     array = array.astype(np.float32)
-    if not np.isfinite(low + high):                   # one NaN makes minimum and maximum NaN
+    if not np.isfinite(low + high):  # one NaN makes minimum and maximum NaN
         raise InvalidDrawingError("The array holds NaN or infinity: replace them by numbers.")
     white = next((level for level in (1, 255, 65535) if high <= level), 0)
     if low < 0 or not white:
@@ -130,7 +130,7 @@ def flatten(values):
     """Float (H, W) or (H, W, 1..4) in 0..1 → (H, W) or (H, W, 3), transparent parts laid over paper."""
     if values.ndim == 2:
         return values
-    colour, channels = values[..., :3 if values.shape[2] >= 3 else 1], values.shape[2]
+    colour, channels = values[..., : 3 if values.shape[2] >= 3 else 1], values.shape[2]
     if channels in (2, 4):
         alpha = values[..., -1:]
         seen = colour[alpha[..., 0] > 0.5]

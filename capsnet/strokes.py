@@ -10,13 +10,13 @@ import numpy as np
 
 from .errors import EmptyDrawingError, InvalidDrawingError
 
-FRAME = 28.0          # MNIST's picture
-BOX = 20.0            # larger side of the ink in it, pen width included
-CENTRE = 14.5         # its centre of mass: the middle of pixel 14
-PEN_WIDTH = 2.5       # median over MNIST of 2 × ink ÷ total variation, which is the width of a line
+FRAME = 28.0  # MNIST's picture
+BOX = 20.0  # larger side of the ink in it, pen width included
+CENTRE = 14.5  # its centre of mass: the middle of pixel 14
+PEN_WIDTH = 2.5  # median over MNIST of 2 × ink ÷ total variation, which is the width of a line
 MAX_POINTS = 200_000
-MAX_DRAWN = 2_000     # segments; a digit has about 400 steps of TREMOR, so only a scribble has more
-TREMOR = 0.25         # movements below this many pixels of the 28 leave no trace
+MAX_DRAWN = 2_000  # segments; a digit has about 400 steps of TREMOR, so only a scribble has more
+TREMOR = 0.25  # movements below this many pixels of the 28 leave no trace
 
 
 def rasterize(strokes, size=28, width=None):
@@ -64,7 +64,7 @@ def checked_points(strokes):
     if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
         raise InvalidDrawingError(f"The strokes hold something else than pairs of numbers: {expected}.")
     points = points.astype(np.float64)
-    if not (np.abs(points) < 1e100).all():          # NaN and infinity fail this too
+    if not (np.abs(points) < 1e100).all():  # NaN and infinity fail this too
         raise InvalidDrawingError("A stroke has a coordinate that is no finite number: send numbers only.")
     return points, lengths
 
@@ -106,10 +106,10 @@ def drop_stray_dots(points, lengths):
     if len(lengths) == 1:
         return points, lengths
     first = np.cumsum(lengths) - lengths
-    low, high = np.minimum.reduceat(points, first), np.maximum.reduceat(points, first)         # (S, 2)
+    low, high = np.minimum.reduceat(points, first), np.maximum.reduceat(points, first)  # (S, 2)
     extent = (high - low).max(axis=1)
     line = extent > 0.05 * extent.max()
-    if not line.any():                                # a digit of dots only
+    if not line.any():  # a digit of dots only
         return points, lengths
     outside = ((low > high[line].max(axis=0)) | (high < low[line].min(axis=0))).any(axis=1)
     kept = line | ~outside
@@ -122,14 +122,16 @@ def to_segments(points, lengths):
     x, y = np.floor(points / TREMOR).T
     keep = np.ones(len(points), dtype=bool)
     keep[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1]) | (stroke[1:] != stroke[:-1])
-    keep[np.cumsum(lengths) - 1] = True             # a stroke ends where the pen was lifted
+    keep[np.cumsum(lengths) - 1] = True  # a stroke ends where the pen was lifted
     points, stroke = points[keep], stroke[keep]
     joined = stroke[1:] == stroke[:-1]
     alone = np.bincount(stroke, minlength=len(lengths))[stroke] == 1
-    segments = np.concatenate([
-        np.stack([points[:-1][joined], points[1:][joined]], axis=1),
-        np.stack([points[alone], points[alone]], axis=1),       # a stroke of one point is a dot of ink
-    ])
+    segments = np.concatenate(
+        [
+            np.stack([points[:-1][joined], points[1:][joined]], axis=1),
+            np.stack([points[alone], points[alone]], axis=1),  # a stroke of one point is a dot of ink
+        ]
+    )
     if len(segments) > MAX_DRAWN:
         segments = segments[np.linspace(0, len(segments) - 1, MAX_DRAWN).astype(int)]
     return segments
@@ -145,17 +147,17 @@ def coverage(segments, size, width):
     step = np.repeat(step / count[:, None], count, axis=0)
     index = np.arange(len(step)) - np.repeat(np.cumsum(count) - count, count)
     start = np.repeat(start, count, axis=0) + step * index[:, None]
-    side = int(np.ceil(2 * width + 1)) + 1                                  # pixels that a piece can touch
+    side = int(np.ceil(2 * width + 1)) + 1  # pixels that a piece can touch
     corner = np.floor(np.minimum(start, start + step) - width / 2 - 0.5).astype(np.int64)
 
     px, py = (corner + 0.5 - start).astype(np.float32).T[:, :, None] + np.arange(side, dtype=np.float32)
     dx, dy = step.astype(np.float32).T[:, :, None]
-    along = (px * dx)[:, None, :] + (py * dy)[:, :, None]                   # (P, side, side)
+    along = (px * dx)[:, None, :] + (py * dy)[:, :, None]  # (P, side, side)
     share = np.clip(along / np.maximum(dx * dx + dy * dy, 1e-12)[:, None], 0, 1)
     beside, below = px[:, None, :] - share * dx[:, None], py[:, :, None] - share * dy[:, None]
     distance = beside * beside + below * below
 
-    wide = size + 2 * side                                                  # pieces at the rim reach over it
+    wide = size + 2 * side  # pieces at the rim reach over it
     nearest = np.full(wide * wide, np.inf, dtype=np.float32)
     offset = (np.arange(side) * wide)[:, None] + np.arange(side)
     pixel = ((corner[:, 1] + side) * wide + corner[:, 0] + side)[:, None, None] + offset

@@ -9,7 +9,11 @@ from capsnet.pens import pen_digits
 torch.set_num_threads(1)
 
 # Convolutions of this size take the Fourier form in batches of 16 and more, like those of the real network.
-SMALL = {"channels": 16, "primary_types": 2, "primary_dim": 4, "decoder_hidden": [16, 24]}
+SMALL = {
+    "trunk_options": {"channels": 16},
+    "primary_options": {"types": 2, "dim": 4},
+    "decoder_hidden": [16, 24],
+}
 
 
 @pytest.fixture

@@ -179,7 +179,12 @@ def test_pickles_are_refused_and_not_opened(model, weights, tmp_path, new_format
 
 @pytest.mark.parametrize(
     "change",
-    [{"pose_size": 8}, {"primary_types": 3}, {"routing_options": {"bias": False}}, {"class_names": ["a", "b"]}],
+    [
+        {"pose_size": 8},
+        {"primary_options": {"types": 3}},
+        {"routing_options": {"bias": False}},
+        {"class_names": ["a", "b"]},
+    ],
     ids=str,
 )
 def test_weights_and_configuration_of_different_models(model, weights, change):
@@ -199,10 +204,11 @@ def test_weights_and_configuration_of_different_models(model, weights, change):
         ('{"layers": 3}', "does not describe a model"),
         ('{"in_channels": 7}', "does not describe a model"),
         ('{"in_channels": "one"}', "does not describe a model"),
-        ('{"channels": "many"}', "does not describe a model"),
-        ('{"channels": -4}', "does not describe a model"),
-        ('{"kernel": 0}', "does not describe a model"),
-        ('{"primary_types": null, "primary_dim": 0.5}', "does not describe a model"),
+        ('{"trunk": "oak"}', "does not describe a model"),
+        ('{"trunk_options": {"channels": "many"}}', "does not describe a model"),
+        ('{"trunk_options": {"channels": -4}}', "does not describe a model"),
+        ('{"trunk_options": {"kernel": 0}}', "does not describe a model"),
+        ('{"primary_options": {"types": null, "dim": 0.5}}', "does not describe a model"),
         ('{"pose_size": -1}', "does not describe a model"),
         ('{"routing": "telepathy"}', "does not describe a model"),
         ('{"routing": ["dynamic"]}', "does not describe a model"),
@@ -288,7 +294,7 @@ def test_a_folder_goes_before_the_hub(model, weights, tmp_path, monkeypatch):
 def test_config_json_is_readable(model, weights):
     save_model(model, weights / "mine")
     config = json.loads((weights / "mine" / "config.json").read_text())
-    assert config["name"] == "small" and config["channels"] == 16 and config["input_size"] == 28
+    assert config["name"] == "small" and config["trunk_options"] == {"channels": 16} and config["input_size"] == 28
 
 
 @pytest.mark.parametrize("name", ["", "x" * 3000, "a\0b"])

@@ -38,9 +38,7 @@ def raw(tmp_path):
     raw = tmp_path / "MNIST" / "raw"
     images = np.zeros((10_000, 28, 28), np.uint8)
     images[:, 3, 5] = np.arange(10_000) % 251
-    for name, array in zip(
-        MNIST_FILES, [images[:5], np.arange(5), images, np.arange(10_000) % 10], strict=True
-    ):
+    for name, array in zip(MNIST_FILES, [images[:5], np.arange(5), images, np.arange(10_000) % 10], strict=True):
         write_idx(raw / name, array)
     return raw
 
@@ -249,8 +247,10 @@ def test_shear_slants_upright_strokes(monkeypatch):
 def test_elastic_bends_by_its_standard_deviation():
     """Dots all over the sheet move independently enough, and by about 0.7 pixels."""
     moved = torch.cat(
-        [centre(changed(dot(r, c).repeat(100, 1, 1, 1), elastic=0.7, seed=r)) - torch.tensor([r, c]) for r, c in
-         [(1, 1), (9, 9), (14, 14), (18, 5)]]
+        [
+            centre(changed(dot(r, c).repeat(100, 1, 1, 1), elastic=0.7, seed=r)) - torch.tensor([r, c])
+            for r, c in [(1, 1), (9, 9), (14, 14), (18, 5)]
+        ]
     )
     assert 0.4 < moved.std() < 0.85
     assert moved.mean().abs() < 0.1

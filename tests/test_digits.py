@@ -77,7 +77,7 @@ def test_palette_with_transparency(tmp_path):
     image = Image.new("P", (280, 280), 0)
     image.putpalette([0, 0, 0, 0, 0, 0])
     image.paste(1, mask=Image.fromarray(np.uint8(255 * (GREY < 128))))
-    image.save(tmp_path / "p.png", transparency=0)    # black ink on black paper that is transparent
+    image.save(tmp_path / "p.png", transparency=0)  # black ink on black paper that is transparent
     assert difference(tmp_path / "p.png") < 0.03
 
 
@@ -98,7 +98,7 @@ def test_files(tmp_path):
 
 def test_exif_rotation(tmp_path):
     exif = Image.Exif()
-    exif[0x0112] = 6                                  # to be turned by 90° clockwise before it is shown
+    exif[0x0112] = 6  # to be turned by 90° clockwise before it is shown
     sheet().transpose(Image.Transpose.ROTATE_90).save(tmp_path / "phone.jpg", exif=exif, quality=95)
     assert difference(tmp_path / "phone.jpg") < 0.03
 
@@ -114,7 +114,7 @@ def test_large_photo_is_reduced(tmp_path):
     assert difference(np.asarray(sheet().resize((2100, 2100)))) < 0.03
 
 
-@pytest.mark.parametrize("side", [10_001, 20_000])   # above the limit, and where Pillow itself gives up
+@pytest.mark.parametrize("side", [10_001, 20_000])  # above the limit, and where Pillow itself gives up
 def test_too_many_pixels_are_refused_before_they_are_decoded(tmp_path, side):
     Image.new("1", (side, side)).save(tmp_path / "bomb.png")
     start = time.process_time()
@@ -146,12 +146,32 @@ def test_paths_that_hold_no_picture(tmp_path):
         prepare_digit(Path("x" * 5000))
 
 
-@pytest.mark.parametrize("drawing", [
-    None, 7, [1, 2], b"bytes", np.zeros(9), np.zeros((2, 2, 2, 2)), np.zeros((28, 28, 5)), np.zeros((0, 5)),
-    np.ones((1, 50)), np.ones((50, 1)), Image.new("L", (1, 90)), np.full((28, 28), np.nan), GREY + 0j,
-    GREY.astype(str), GREY.astype(object), np.where(GREY > 9, np.inf, 0.0), -(GREY / 255.0), GREY * 1e6,
-    torch.zeros(1, 1, 28, 28), torch.full((28, 28), torch.nan),
-], ids=lambda drawing: f"{type(drawing).__name__} {getattr(drawing, 'shape', drawing)}")
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        None,
+        7,
+        [1, 2],
+        b"bytes",
+        np.zeros(9),
+        np.zeros((2, 2, 2, 2)),
+        np.zeros((28, 28, 5)),
+        np.zeros((0, 5)),
+        np.ones((1, 50)),
+        np.ones((50, 1)),
+        Image.new("L", (1, 90)),
+        np.full((28, 28), np.nan),
+        GREY + 0j,
+        GREY.astype(str),
+        GREY.astype(object),
+        np.where(GREY > 9, np.inf, 0.0),
+        -(GREY / 255.0),
+        GREY * 1e6,
+        torch.zeros(1, 1, 28, 28),
+        torch.full((28, 28), torch.nan),
+    ],
+    ids=lambda drawing: f"{type(drawing).__name__} {getattr(drawing, 'shape', drawing)}",
+)
 def test_what_is_no_drawing_gets_one_sentence(drawing):
     with pytest.raises(InvalidDrawingError) as caught:
         prepare_digit(drawing)

@@ -165,10 +165,17 @@ def test_efficient_trunk_and_its_capsules_at_any_size(batch, channels, size, lef
     assert out.poses.shape == (batch, 2, 4) and out.grid == (1, 1)
 
 
-def test_efficient_trunk_reads_nothing_below_13_pixels():
-    with pytest.raises(ValueError) as error:
-        EfficientTrunk.map_size(12)
-    assert str(error.value) == "input_size is 12; the four convolutions need at least 13."
+def test_efficient_trunk_leaves_nothing_of_12_pixels():
+    assert EfficientTrunk(1).map_size(12) == 0
+
+
+@pytest.mark.parametrize(("size", "side"), [(27, 6), (28, 6), (29, 7), (30, 7), (17, 1), (16, 0)])
+def test_map_sizes(size, side):
+    trunk, primary = ConvTrunk(1, 4), PrimaryCapsules(4, 2, 3)
+    assert primary.map_size(trunk.map_size(size)) == side
+    if side:
+        assert primary(trunk(torch.rand(1, 1, size, size))).grid == (side, side)
+    assert DepthwiseCapsules(6, 3, kernel=4).map_size(6) == 3
 
 
 def test_start_of_the_efficient_network_is_that_of_keras():

@@ -220,7 +220,7 @@ def test_a_step_on_the_agreement_is_the_inverse_of_the_temperature(agreement, ba
 
 def test_agreement_by_hand():
     # One child, u = 1, votes (3, 4) for the first parent and (0, 0) for the second. First s = (1.5, 2), |s| = 2.5,
-    # v = 6.25/7.25 · (0.6, 0.8), at length 25/29; û·v = 125/29, the cosine is 1, −|û − v|² = −(5 − 25/29)² = −(120/29)².
+    # v = 25/29 · (0.6, 0.8); û·v = 125/29, the cosine is 1, −|û − v|² = −(5 − 25/29)² = −(120/29)².
     expected = {"dot": 125 / 29, "cosine": 1.0, "distance": -((120 / 29) ** 2)}
     for name, agreement in expected.items():
         routing = DynamicRouting(1, 1, 2, 2, iterations=2, bias=False, agreement=name).double()

@@ -48,7 +48,7 @@ def test_coverage_equals_a_slow_loop(size, width):
 def test_strokes_fill_mnists_box_and_balance_in_its_centre(strokes):
     picture = prepare_digit({"strokes": strokes})
     assert picture.shape == (1, 28, 28)
-    assert max(ink_box(picture)) in (20, 21)         # 20 wide, but not on whole pixels
+    assert max(ink_box(picture)) in (20, 21)  # 20 wide, but not on whole pixels
     assert centre_of_mass(picture) == pytest.approx((14.5, 14.5), abs=0.1)
     assert picture.min() == 0 and picture.max() == 1
 
@@ -106,21 +106,47 @@ def test_ink_stays_in_the_picture_where_its_mass_sits_at_one_end():
     assert max(ink_box(picture)) in (20, 21)
 
 
-@pytest.mark.parametrize("strokes", [
-    [], [[]], [[], []], [[[5, 5]]], [[[5, 5], [5, 5]]], [[[140, 140], [141, 140], [140, 141]]],
-    [[[0, 0], [1e-310, 0]]],
-])
+@pytest.mark.parametrize(
+    "strokes",
+    [
+        [],
+        [[]],
+        [[], []],
+        [[[5, 5]]],
+        [[[5, 5], [5, 5]]],
+        [[[140, 140], [141, 140], [140, 141]]],
+        [[[0, 0], [1e-310, 0]]],
+    ],
+)
 def test_nothing_or_a_dot_is_empty(strokes):
     with pytest.raises(EmptyDrawingError, match="draw a digit"):
         prepare_digit({"strokes": strokes})
 
 
-@pytest.mark.parametrize("strokes", [
-    None, "abc", 3, {"x": 1}, [None], ["ab"], [3], SEVEN[0], [SEVEN], [[["1", "2"], ["3", "4"]]],
-    [[[1, 2, 3], [4, 5, 6]]], [[[1, 2], [3, 4, 5]]], [[[1, 2], None]], [[[True, False], [False, True]]],
-    [[[0, math.nan], [1, 2]]],
-    [[[0, math.inf], [1, 2]]], [[[1e200, 0], [0, 0]]], [[[10**400, 0], [0, 0]]], [[[1, 2]] * 1_000_000],
-])
+@pytest.mark.parametrize(
+    "strokes",
+    [
+        None,
+        "abc",
+        3,
+        {"x": 1},
+        [None],
+        ["ab"],
+        [3],
+        SEVEN[0],
+        [SEVEN],
+        [[["1", "2"], ["3", "4"]]],
+        [[[1, 2, 3], [4, 5, 6]]],
+        [[[1, 2], [3, 4, 5]]],
+        [[[1, 2], None]],
+        [[[True, False], [False, True]]],
+        [[[0, math.nan], [1, 2]]],
+        [[[0, math.inf], [1, 2]]],
+        [[[1e200, 0], [0, 0]]],
+        [[[10**400, 0], [0, 0]]],
+        [[[1, 2]] * 1_000_000],
+    ],
+)
 def test_wrong_strokes_get_one_sentence(strokes):
     with pytest.raises(InvalidDrawingError) as caught:
         prepare_digit({"strokes": strokes})

@@ -102,9 +102,7 @@ def seven_cross(u, bar: list[Point], stem: list[Point]) -> list[Point]:
     x = top + (middle - top) * 2 * y if y < 0.5 else middle + (foot - middle) * (2 * y - 1)
     left, right = u(0.12, 0.36), u(0.1, 0.36)
     start = (x - left, y + tilt * left / 0.24)
-    tick = (
-        [(start[0] + u(-0.03, 0.06), start[1] + u(0.06, 0.16)), corner(*start)] if chance(u, 0.2) else [start]
-    )
+    tick = [(start[0] + u(-0.03, 0.06), start[1] + u(0.06, 0.16)), corner(*start)] if chance(u, 0.2) else [start]
     return tick + [(x + right, y - tilt * right / 0.24)]
 
 
@@ -271,9 +269,7 @@ def nine_flat_ring(u):
         (0, rise + high * 0.5),
         (wide * 0.4, rise * 0.7 + high),
     ]
-    return [
-        ring + [(wide * 0.9, high * 0.7), corner(wide + u(-0.02, 0.04), u(-0.02, 0.06)), (u(0.05, 0.4), 1)]
-    ]
+    return [ring + [(wide * 0.9, high * 0.7), corner(wide + u(-0.02, 0.04), u(-0.02, 0.06)), (u(0.05, 0.4), 1)]]
 
 
 @habit(9, 1.5)
@@ -281,9 +277,7 @@ def nine_with_base(u):
     """The leg breaks at the bottom into a straight stroke to the left."""
     ring, x = nine_ring(u), u(0.42, 0.54)
     foot = x + u(-0.1, 0.03)
-    return [
-        ring + [corner(x, u(0, 0.14)), corner(foot, u(0.92, 1)), (foot - u(0.3, 0.65), 1 + u(-0.08, 0.04))]
-    ]
+    return [ring + [corner(x, u(0, 0.14)), corner(foot, u(0.92, 1)), (foot - u(0.3, 0.65), 1 + u(-0.08, 0.04))]]
 
 
 @habit(9, 1.5)

@@ -27,9 +27,7 @@ def corner(x: float, y: float) -> Point:
     return (x, y, 1)
 
 
-def arc(
-    x: float, y: float, rx: float, ry: float, start: float, stop: float, grow: float = 0.0
-) -> list[Point]:
+def arc(x: float, y: float, rx: float, ry: float, start: float, stop: float, grow: float = 0.0) -> list[Point]:
     """Points of an ellipse, angles in degrees clockwise from the top; it ends 1 + `grow` times as large."""
     steps = max(2, ceil(abs(stop - start) / 40))
     points = []

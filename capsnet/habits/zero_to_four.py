@@ -164,8 +164,7 @@ def three_flat_top(u):
     """A straight top bar and a straight stroke back to the waist."""
     waist, y = u(0.12, 0.32), u(0.32, 0.46)
     return [
-        [(u(-0.05, 0.1), u(-0.04, 0.06)), corner(u(0.42, 0.55), u(-0.03, 0.04)), corner(waist, y)]
-        + three_belly(u, y)
+        [(u(-0.05, 0.1), u(-0.04, 0.06)), corner(u(0.42, 0.55), u(-0.03, 0.04)), corner(waist, y)] + three_belly(u, y)
     ]
 
 

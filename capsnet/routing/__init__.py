@@ -1,8 +1,29 @@
 """Routing algorithms: one file each, by name in `ROUTING`.
 
-Every layer is `layer(capsules, trace=False) -> Routed`.
+Every layer is `layer(capsules, trace=False) -> Routed`, and is built from the layout of the capsules that come in:
+`ROUTING[name](layout, out_capsules, out_dim, **options)`.
 """
 
-from capsnet.routing.dynamic import DynamicRouting
+from collections.abc import Callable
 
-ROUTING = {"dynamic": DynamicRouting}
+from torch import nn
+
+from capsnet.layers import Layout
+from capsnet.routing.dynamic import DynamicRouting
+from capsnet.routing.self_attention import MultiHeadAttentionRouting, SelfAttentionRouting
+
+
+def _counted(layer: type[nn.Module]) -> Callable[..., nn.Module]:
+    """A layer that asks how many capsules of which size come in, not where they are."""
+
+    def build(layout: Layout, out_capsules: int, out_dim: int, **options) -> nn.Module:
+        return layer(layout.count, layout.dim, out_capsules, out_dim, **options)
+
+    return build
+
+
+ROUTING: dict[str, Callable[..., nn.Module]] = {
+    "dynamic": _counted(DynamicRouting),
+    "self-attention": _counted(SelfAttentionRouting),
+    "multi-head-attention": _counted(MultiHeadAttentionRouting),
+}
