@@ -16,6 +16,7 @@ def write_card(folder: Path, parameters: int) -> None:
 
 def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
     name, best, run = config["name"], metrics["validation"], metrics["run"]
+    train = f"python train/train_mnist.py --model {name}" + " --compile" * training["compile"]
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
     lines = [
         _front_matter(metrics),
@@ -34,7 +35,7 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         "",
         "## Training",
         "",
-        f"`python train/train_mnist.py --model {name}`: the first 55,000 images of MNIST's training files, "
+        f"`{train}`: the first 55,000 images of MNIST's training files, "
         f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
         f"Adam with peak learning rate {training['learning_rate']}, reconstruction weight "
         f"{training['reconstruction_weight']} on the sum of squared pixel errors "
@@ -49,7 +50,7 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         "| data | images | error | command |",
         "|---|---|---|---|",
         f"| MNIST validation (last 5,000 training images; chose epoch {best['epoch']}) | 5,000 | "
-        f"{best['error']:.2%} | `python train/train_mnist.py --model {name}` |",
+        f"{best['error']:.2%} | `{train}` |",
     ]
     if "test" in metrics:
         test = metrics["test"]
