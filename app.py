@@ -5,6 +5,7 @@ python app.py [--host HOST] [--port PORT] [--share] [--model NAME]
 
 import argparse
 import os
+import socket
 
 # Before gradio is imported: neither its analytics nor its version check may reach out.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -24,17 +25,35 @@ def port(text: str) -> int:
     return int(text)
 
 
-parser = Parser(
-    prog="app.py", description="Draw a digit, see ten capsules answer, bend the pose of the winner."
+parser = Parser(prog="app.py", description="Draw a digit, see ten capsules answer, bend the pose of the winner.")
+parser.add_argument(
+    "--host",
+    default=os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1",
+    help="address to listen on (default: this machine only; a Space listens everywhere)",
 )
 parser.add_argument(
-    "--host", help="address to listen on (default: this machine only; a Space listens everywhere)"
+    "--port",
+    type=port,
+    default=os.environ.get("GRADIO_SERVER_PORT"),
+    help="port from 1 to 65535 (default: the first free one from 7860)",
 )
-parser.add_argument("--port", type=port, help="port from 1 to 65535 (default: the first free one from 7860)")
 parser.add_argument("--share", action="store_true", help="also open a public link through gradio.live")
-parser.add_argument(
-    "--model", default="capsnet", help="a name in weights/, a folder, or user/repo on the Hub"
-)
+parser.add_argument("--model", default="capsnet", help="a name in weights/, a folder, or user/repo on the Hub")
+
+
+def check_address(host: str, number: int | None) -> None:
+    """End with exit status 2 where nothing can listen: gradio would try, and say something else."""
+    name = host[1:-1] if host.startswith("[") and host.endswith("]") else host  # IPv6 as in a browser
+    try:
+        family, kind, *_, address = socket.getaddrinfo(name, number or 0, type=socket.SOCK_STREAM)[0]
+        for place in (address, ("127.0.0.1", number or 0)):  # gradio wants the port of this one, too
+            with socket.socket(family if place is address else socket.AF_INET, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place)
+    except (OSError, UnicodeError) as error:
+        where = host if number is None else f"{host}, port {number}"
+        cause = getattr(error, "strerror", None) or "this is no host name"
+        parser.error(f"the page cannot be served at {where} ({cause}): choose another --host or --port")
 
 
 def load(name: str):
@@ -55,6 +74,7 @@ def load(name: str):
 
 def main() -> None:
     options = parser.parse_args()
+    check_address(options.host, options.port)
     model = load(options.model)
 
     from capsnet.demo import page, theme
@@ -63,8 +83,8 @@ def main() -> None:
     listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
     try:
         page.build(model, name).launch(**listen, **theme.launch_options())
-    except OSError as error:  # a port in use, a host that is not this machine's
-        parser.error(f"the page cannot be served there: {error}")
+    except OSError:
+        parser.error("there is no free port at that address: choose one with --port")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ import torch
 
 from .words import verdict
 
-DECIMALS = (
-    3  # of lengths and pose numbers; the pictures are decoded from the rounded poses, so both agree exactly
-)
+DECIMALS = 3  # of lengths and pose numbers; the pictures are decoded from the rounded poses, so both agree exactly
 LARGEST = 1000  # a squashed pose lies within ±1; this far beyond, a picture means nothing
 
 
@@ -28,11 +26,7 @@ class Answer:
 
 def rounded(values: torch.Tensor) -> list:
     """Nested lists of the values to three decimals, as they travel and as the sliders show them."""
-    return (
-        [rounded(row) for row in values]
-        if values.dim() > 1
-        else [round(v, DECIMALS) for v in values.tolist()]
-    )
+    return [rounded(row) for row in values] if values.dim() > 1 else [round(v, DECIMALS) for v in values.tolist()]
 
 
 @torch.inference_mode()

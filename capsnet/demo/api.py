@@ -24,9 +24,7 @@ def add_endpoints(served, served_name: str) -> None:
     def named(name):
         names = sorted({served_name, *capsnet.available_models()})
         if name not in names:
-            raise gr.Error(
-                f"There is no model {name!r}: choose one of {', '.join(names)}.", print_exception=False
-            )
+            raise gr.Error(f"There is no model {name!r}: choose one of {', '.join(names)}.", print_exception=False)
         if name not in loaded:
             loaded[name] = capsnet.load_model(name)
         return loaded[name]

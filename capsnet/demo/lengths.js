@@ -1,7 +1,6 @@
 const bars = [...element.querySelectorAll(".bar")], verdict = element.querySelector(".verdict");
 
-function show() {
-  const { lengths, digit, suspects, sentence, detail, pictures } = props.value;
+function show({ lengths, digit, suspects, sentence, detail, pictures }) {
   const bytes = pictures && decode(pictures);
   // Painting reads colours: all of it before anything is written, or the browser works out styles ten times.
   bars.forEach((bar, k) => {
@@ -45,5 +44,5 @@ bars.forEach((bar, k) =>
   })
 );
 
-watch("value", show);
-show();
+document.addEventListener("answer", ({ detail }) => show(detail.lengths));
+show(props.value);

@@ -1,13 +1,14 @@
-// The pad. A sheet is what is on it: {kind: "strokes", strokes}, {kind: "sample", index} or {kind: "file", data}.
+// The pad. A sheet is what is on it: {kind: "strokes", strokes}, {kind: "sample", index} or {kind: "file", data}. What
+// the server says of it goes to the panels as the DOM event "answer".
 // Strokes are lists of [x, y] in 0..UNITS whatever the screen, so they redraw crisply at any size.
-const UNITS = 280, INK = 17, NEAR = 2, MOST_POINTS = 3000;
+const UNITS = 280, INK = 17, NEAR = 2, MOST_POINTS = 3000, SLOWEST = 50; // of uploads, in bytes/ms
 
 const canvas = element.querySelector("canvas"), brush = canvas.getContext("2d");
 const file = element.querySelector("input"), caption = element.querySelector(".caption");
 const button = (name) => element.querySelector(`[data-do=${name}]`);
 
 const blank = () => ({ kind: "strokes", strokes: [] });
-let sheet = blank(), past = [], stroke = null, count = 0, waiting = false;
+let sheet = blank(), past = [], stroke = null, waiting = false;
 
 // ---- what the pad looks like
 
@@ -22,6 +23,12 @@ function draw() {
   element.querySelector(".hint").hidden = !isBlank();
   button("undo").disabled = !past.length;
   button("clear").disabled = isBlank();
+  caption.textContent = sheet.caption ?? "";
+}
+
+// How far a file is; nothing is said of strokes, and a sample has said all from the start.
+function note(about, text) {
+  if (about.kind === "file") about.caption = text;
   caption.textContent = sheet.caption ?? "";
 }
 
@@ -46,13 +53,25 @@ function place(picture) {
 
 const isBlank = () => sheet.kind === "strokes" && !sheet.strokes.length;
 
-// ---- what the server gets: Gradio sends only the last sheet while one is under way
+// ---- what the server gets
+
+const show = (answer) => document.dispatchEvent(new CustomEvent("answer", { detail: answer }));
+const read = asker(canvas, ({ kind, strokes, index, data }) => server.answer({ kind, strokes, index, data }), {
+  answered(answer, asked) {
+    show(answer);
+    note(asked, asked.name);
+  },
+  failed(asked) {
+    show(props.silence);
+    note(asked, `${asked.name} was not read: choose it again.`);
+  },
+  patience: ({ data }) => PATIENCE + (data?.length ?? 0) / SLOWEST,
+});
 
 function send() {
+  note(sheet, `Reading ${sheet.name}…`);
+  read(sheet);
   draw();
-  const { kind, strokes, index, data } = sheet;
-  props.value = structuredClone({ id: ++count, kind, strokes, index, data });
-  trigger("draw");
 }
 
 // During a stroke once a frame is enough; its end is sent at once.
@@ -117,20 +136,25 @@ for (const end of ["pointerup", "pointercancel"]) {
 button("undo").addEventListener("click", () => {
   sheet = past.pop();
   send();
+  if (!past.length) button("sample").focus(); // a disabled button would lose the focus
 });
-button("clear").addEventListener("click", () => turnTo(blank()));
+button("clear").addEventListener("click", () => {
+  turnTo(blank());
+  button("undo").focus();
+});
 button("upload").addEventListener("click", () => file.click());
 
-button("sample").addEventListener("click", async () => {
-  try {
-    const { index, label, number, pixels } = await server.sample(sheet.index ?? null);
+const pick = asker(button("sample"), ({ previous }) => server.sample(previous), {
+  answered({ index, label, number, pixels }) {
     const picture = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
     paint(picture, decode(pixels), getComputedStyle(canvas).color);
     turnTo({ kind: "sample", index, picture, caption: `MNIST test digit ${number}, labelled ${label}.` });
-  } catch {
-    caption.textContent = "The server did not answer: is it still running?";
-  }
+  },
+  failed() {
+    caption.textContent = "The server cannot be reached: try again later.";
+  },
 });
+button("sample").addEventListener("click", () => pick({ previous: sheet.index ?? null }));
 
 file.addEventListener("change", async () => {
   const chosen = file.files[0];
@@ -140,11 +164,17 @@ file.addEventListener("change", async () => {
     caption.textContent = `${chosen.name} is too large: choose a picture under ${file.dataset.limit / 1e6} MB.`;
     return;
   }
-  const bytes = new Uint8Array(await chosen.arrayBuffer());
+  caption.textContent = `Reading ${chosen.name}…`;
+  const content = await chosen.arrayBuffer().catch(() => null);
+  if (!content) {
+    caption.textContent = `${chosen.name} cannot be opened: choose it again.`;
+    return;
+  }
+  const bytes = new Uint8Array(content);
   let text = "";
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   const picture = await createImageBitmap(chosen).catch(() => null); // the server may read what the browser cannot show
-  turnTo({ kind: "file", data: btoa(text), picture, caption: chosen.name });
+  turnTo({ kind: "file", data: btoa(text), picture, name: chosen.name });
 });
 
 new ResizeObserver(draw).observe(canvas);

@@ -14,22 +14,25 @@ from .answer import Answer
 from .pixels import encode, read
 
 LARGEST_FILE = 20_000_000  # bytes
-EMPTY = {"id": 0, "kind": "strokes", "strokes": []}
 
 
-def build() -> tuple[gr.HTML, gr.HTML]:
-    """The pad, whose value is a sheet (see `read_sheet`) and whose event is "draw"; what is seen of it."""
+def build(answer, silence: dict) -> tuple[gr.HTML, gr.HTML]:
+    """The pad, and what is seen of it.
+
+    answer: a function of that name, from a sheet (see `read_sheet`) to what every panel shows of it, by their
+    elem_id; the pad hands it on as the DOM event "answer". silence: the same for a server that cannot be reached.
+    """
 
     def sample(previous):
         return examples.pick(previous)
 
     pad = gr.HTML(
-        EMPTY,
         html_template=read("pad.html").replace("LARGEST_FILE", str(LARGEST_FILE)),
-        js_on_load=read("paint.js", "pad.js"),
-        server_functions=[sample],
+        js_on_load=read("paint.js", "ask.js", "pad.js"),
+        server_functions=[answer, sample],
         apply_default_css=False,
         elem_id="pad",
+        silence=silence,
     )
     seen = gr.HTML(
         {},
@@ -83,9 +86,7 @@ def read_file(data) -> torch.Tensor:
     if not isinstance(data, str) or not data:
         raise capsnet.InvalidDrawingError("The file is empty: choose a picture, for example PNG or JPEG.")
     if len(data) * 3 // 4 > LARGEST_FILE:
-        raise capsnet.InvalidDrawingError(
-            f"The file is too large: choose one under {LARGEST_FILE // 1_000_000} MB."
-        )
+        raise capsnet.InvalidDrawingError(f"The file is too large: choose one under {LARGEST_FILE // 1_000_000} MB.")
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The page: three panels side by side, one event from a sheet to all of them, endpoints for programs."""
+"""The page: three panels side by side, one answer to a sheet for all of them, endpoints for programs."""
 
 import gradio as gr
 
@@ -15,37 +15,31 @@ def build(model, name: str) -> gr.Blocks:
     sliders lives in the browser.
     """
 
-    def read(sheet):
+    def answer(sheet):
         return respond(model, sheet)
 
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(300, 300)) as page:
         gr.HTML(theme.HEADER, apply_default_css=False, elem_id="top")
         with gr.Row(elem_id="board"):
             with gr.Column(elem_id="left"):
-                sheet, seen = pad.build()
-            bars = lengths.build(model.info.class_names)
-            bench = tweak.build(model)
+                pad.build(answer, silence=unread(model, *words.SILENCE))
+            lengths.build(model.info.class_names)
+            tweak.build(model)
         gr.HTML(theme.FOOTER, apply_default_css=False, elem_id="bottom")
-
-        # Without the queue an answer is one request, without a stream: an empty event takes 13 ms, not 31.
-        sheet.draw(
-            read,
-            sheet,
-            [seen, bars, bench],
-            trigger_mode="always_last",
-            queue=False,
-            show_progress="hidden",
-            api_visibility="private",
-        )
         api.add_endpoints(model, name)
     return page
 
 
-def respond(model, sheet) -> tuple[dict, dict, dict]:
-    """One sheet from the pad → what the network sees, the lengths, and the poses to bend."""
+def respond(model, sheet) -> dict[str, dict]:
+    """One sheet from the pad → what each panel shows of it: what the network sees, the lengths, the poses to bend."""
     try:
         answer = ask(model, pad.read_sheet(sheet))
     except (capsnet.EmptyDrawingError, capsnet.InvalidDrawingError) as error:
         why = words.EMPTY if pad.is_empty(sheet) else (str(error), "")
-        return {}, lengths.blank(*why, len(model.info.class_names)), {}
-    return pad.show(answer), lengths.show(answer), tweak.show(answer)
+        return unread(model, *why)
+    return {"seen": pad.show(answer), "lengths": lengths.show(answer), "tweak": tweak.show(answer)}
+
+
+def unread(model, sentence: str, detail: str) -> dict[str, dict]:
+    """What the panels show without an answer, and why there is none."""
+    return {"seen": {}, "lengths": lengths.blank(sentence, detail, len(model.info.class_names)), "tweak": {}}

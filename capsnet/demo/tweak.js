@@ -1,18 +1,19 @@
-// The sliders and their picture. `start` is the drawing's own pose, `pose` where the sliders stand. One picture is asked
-// for at a time; when it comes and the sliders have moved on, the newest pose goes out: the last position always wins.
+// The sliders and their picture. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
+// last position always comes last.
 const KEY_STEP = 0.01, LONGEST = 1; // a squashed vector stays within ±1, so no pose number lies beyond
 
 const panel = element.querySelector(".panel"), note = element.querySelector(".note");
-const [bent, own] = element.querySelectorAll("figure canvas");
+const [bent, own] = element.querySelectorAll("figure canvas"), caption = element.querySelector(".bent figcaption");
 const resetAll = element.querySelector("[data-do=reset]");
 const rows = [...element.querySelectorAll(".slider")].map((row) => ({
   range: row.querySelector("[type=range]"),
   number: row.querySelector("[type=number]"),
   back: row.querySelector(".back"),
   rail: row.querySelector(".rail"),
+  remark: row.querySelector("output"),
 }));
 
-let drawing = null, digit = null, start = [], pose = [], limits = [], asking = false;
+let drawing = null, digit = null, start = [], pose = [], limits = [], remark = rows[0].remark;
 
 const round = (value) => Math.round(value * 1000) / 1000;
 const same = (one, other) => one.every((value, i) => value === other[i]);
@@ -20,8 +21,8 @@ const ownPicture = () => decode(drawing.pictures).subarray(digit * SIDE * SIDE, 
 
 // ---- a new drawing, or another of its capsules
 
-function take() {
-  drawing = props.value.poses ? props.value : null;
+function take(answer) {
+  drawing = answer.poses ? answer : null;
   choose(drawing ? drawing.digit : null);
 }
 
@@ -40,6 +41,7 @@ function choose(next) {
     return [Math.min(low, value), Math.max(high, value)];
   });
   rows.forEach((_, i) => showRow(i));
+  say(0, "");
   paint(own, idle ? null : ownPicture());
   redraw();
 }
@@ -63,15 +65,26 @@ function showRow(i) {
 function move(i, value) {
   pose[i] = round(Math.max(limits[i][0], Math.min(limits[i][1], value)));
   showRow(i);
+  say(i, "");
   redraw();
+}
+
+// Beside slider i; what was said before is gone.
+function say(i, words) {
+  remark.textContent = "";
+  remark = rows[i].remark;
+  remark.textContent = words;
 }
 
 rows.forEach(({ range, number, back }, i) => {
   range.addEventListener("input", () => move(i, Number(range.value)));
   number.addEventListener("change", () => {
-    const typed = number.value === "" ? pose[i] : Math.max(-LONGEST, Math.min(LONGEST, Number(number.value)));
-    limits[i] = [Math.min(limits[i][0], typed), Math.max(limits[i][1], typed)];
-    move(i, typed);
+    const typed = number.valueAsNumber; // NaN where that is no number
+    const value = Number.isNaN(typed) ? pose[i] : Math.max(-LONGEST, Math.min(LONGEST, typed));
+    limits[i] = [Math.min(limits[i][0], value), Math.max(limits[i][1], value)];
+    move(i, value);
+    if (Number.isNaN(typed)) say(i, `That is no number: it stays ${number.value}.`);
+    else if (typed !== value) say(i, typed > value ? "A pose number is at most 1." : "A pose number is at least −1.");
   });
   for (const input of [range, number]) {
     input.addEventListener("keydown", (event) => {
@@ -86,29 +99,33 @@ rows.forEach(({ range, number, back }, i) => {
     range.focus();
   });
 });
-resetAll.addEventListener("click", () => choose(digit));
+resetAll.addEventListener("click", () => {
+  choose(digit);
+  rows[0].range.focus({ preventScroll: true }); // a disabled button would lose the focus
+});
 document.addEventListener("capsule", (event) => drawing && choose(event.detail));
 
 // ---- the picture
 
-async function redraw() {
+const picture = asker(bent, ({ digit, pose }) => server.bend([digit, pose]), {
+  answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "the decoder's picture"),
+  failed: (asked) => isBent(asked) && show(null, "no answer from the server"),
+});
+
+// Whether what was asked is still what the sliders bend.
+const isBent = (asked) => asked.drawing === drawing && asked.digit === digit && !same(pose, start);
+
+function redraw() {
   const atStart = same(pose, start);
   resetAll.disabled = atStart;
-  if (atStart) return paint(bent, drawing && ownPicture());
-  if (asking) return;
-  asking = true;
-  const asked = { drawing, digit, pose: [...pose] };
-  const current = () => asked.drawing === drawing && asked.digit === digit;
-  try {
-    const pixels = await server.bend([asked.digit, asked.pose]);
-    note.textContent = "";
-    if (current() && !same(pose, start)) paint(bent, decode(pixels));
-  } catch {
-    note.textContent = "The server did not answer: is it still running?";
-  }
-  asking = false;
-  if (!current() || !same(asked.pose, pose)) redraw();
+  if (atStart) show(drawing && ownPicture(), "the decoder's picture");
+  else picture({ drawing, digit, pose: [...pose] });
 }
 
-watch("value", take);
-take();
+function show(pixels, words) {
+  paint(bent, pixels);
+  if (caption.textContent !== words) caption.textContent = words;
+}
+
+document.addEventListener("answer", ({ detail }) => take(detail.tweak));
+take(props.value);

@@ -14,7 +14,8 @@ SLIDER = """
     <input type="range" id="pose-{i}" step="{step}" min="-1" max="1" value="0" disabled>
   </span>
   <input type="number" step="any" value="0" aria-label="Pose number {n}" disabled>
-  <button type="button" class="back" aria-label="Reset pose number {n}" disabled></button>
+  <button type="button" class="back" aria-label="Reset pose number {n}" title="Reset" disabled></button>
+  <output for="pose-{i}"></output>
 </li>"""
 
 
@@ -27,8 +28,11 @@ def build(model) -> gr.HTML:
     sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(model.info.pose_size))
     return gr.HTML(
         {},
-        html_template=read("tweak.html").replace("SLIDERS", sliders).replace("POSE", words.POSE),
-        js_on_load=read("paint.js", "tweak.js"),
+        html_template=read("tweak.html")
+        .replace("SLIDERS", sliders)
+        .replace("POSE", words.POSE)
+        .replace("RANGE", words.RANGE),
+        js_on_load=read("paint.js", "ask.js", "tweak.js"),
         server_functions=[bend],
         apply_default_css=False,
         elem_id="tweak",

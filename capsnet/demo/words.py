@@ -5,24 +5,33 @@ CLOSE = 0.2  # two capsules nearer than this are rivals
 CLEAR = 0.8  # from here on the page speaks without a "looks like"
 
 EMPTY = "The sheet is empty.", "Draw a digit, take a random one or upload a picture."
+SILENCE = "The server cannot be reached.", "Your drawing stays on the pad; the next stroke asks again."
 TITLE = "Draw a digit, bend its pose"
 LEAD = (
     "Ten capsules look at your digit, and each answers with a vector. "
     "Bend that vector, and the decoder draws the digit anew."
 )
-SEEN = "Scaled to 20 pixels and centred by mass in 28 × 28, as in MNIST: size and place do not matter."
+SEEN = (
+    "Scaled to 20 pixels and centred by mass in 28 × 28, like the digits of MNIST, the collection it learned from: "
+    "size and place on the pad do not matter."
+)
 CAPSULE = (
     "<strong>A capsule</strong> is a group of neurons whose output is a vector instead of a single number. "
     "The network ends in ten of them, one for each digit."
 )
 LENGTH = (
     "<strong>The length</strong> of the vector says how sure a capsule is that its digit is there, 0 to 1. "
-    "Each answers for itself: the lengths need not add up to 1, and two may be long at once."
+    "Each answers for itself: the lengths need not add up to 1, and two may be long at once. "
+    "Nothing but digits was learned, so a letter or a scribble is read as one, too."
 )
 POSE = (
     "<strong>The pose</strong> is where the vector points: 16 numbers for how the digit is written, such as "
     "slant, width, thickness or the size of a loop. Training found them without names, so most do several "
-    "things at once. The decoder draws the digit from them alone."
+    "things at once. The decoder, a second network, draws it from them alone."
+)
+RANGE = (
+    "Each slider spans 98 % of the digit's training images; its mark is your drawing. "
+    "The number that appears beside it takes the change back."
 )
 CREDIT = (
     'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '

@@ -32,9 +32,17 @@ def browser(playwright):
 
 
 @pytest.fixture
-def new_context(browser):
+def complaints():
+    """What the browser complained of; a test that means to provoke it looks at it and clears it."""
+    heard = []
+    yield heard
+    assert heard == []
+
+
+@pytest.fixture
+def new_context(browser, complaints):
     """Contexts whose pages are watched; what they complained about fails the test at its end."""
-    contexts, complaints = [], []
+    contexts = []
 
     def watch(page):
         page.on("pageerror", lambda error: complaints.append(f"error in the page: {error}"))
@@ -47,7 +55,7 @@ def new_context(browser):
 
     def make(**options):
         context = browser.new_context(**options)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(hand.PATIENCE)
         context.on("page", watch)
         contexts.append(context)
         return context
@@ -55,7 +63,6 @@ def new_context(browser):
     yield make
     for context in contexts:
         context.close()
-    assert complaints == []
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ FLAGS = [
     "--disable-sync",
 ]
 DESKTOP = {"width": 1280, "height": 800}
+PATIENCE = 120_000  # milliseconds: only what is broken takes so long, however busy the machine
 
 
 def arc(cx, cy, rx, ry, start, end, steps=10):
@@ -59,7 +60,7 @@ def start_app(*options: str) -> tuple[subprocess.Popen, str]:
     )
     url = f"http://127.0.0.1:{port}"
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(720):
+    for _ in range(2400):
         if process.poll() is not None:
             raise RuntimeError(f"app.py ended with status {process.returncode}.")
         try:
@@ -68,7 +69,7 @@ def start_app(*options: str) -> tuple[subprocess.Popen, str]:
         except OSError:
             time.sleep(0.25)
     process.kill()
-    raise RuntimeError("app.py did not answer within three minutes.")
+    raise RuntimeError("app.py did not answer within ten minutes.")
 
 
 def open_browser(playwright):
@@ -78,28 +79,53 @@ def open_browser(playwright):
     return playwright.chromium.launch(executable_path=path, args=FLAGS)
 
 
-under_way = {}  # page → its requests without an answer yet
-
-
 def settle(page) -> None:
-    """Until every answer has come and been shown: no request for two looks in a row, three frames apart."""
-    quiet = 0
-    while quiet < 2:
-        page.wait_for_timeout(50)
-        quiet = 0 if under_way[page] else quiet + 1
+    """Until the last question has gone out (a stroke's next frame asks it) and the page has shown its answer."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.wait_for_function("!document.querySelector('.panel [aria-busy=true]')")
 
 
 def visit(context, url: str, theme: str = "light"):
     """A new page that is ready to be drawn on."""
     page = context.new_page()
-    under_way[page] = set()
-    page.on("request", lambda request: request.method == "POST" and under_way[page].add(request))
-    page.on("requestfinished", lambda request: under_way[page].discard(request))
-    page.on("requestfailed", lambda request: under_way[page].discard(request))
     page.goto(f"{url}/?__theme={theme}")
-    page.wait_for_selector("#tweak .slider")
-    page.wait_for_function("document.querySelector('#lengths .verdict strong').textContent !== ''")
+    page.wait_for_selector("#tweak .note:not(:empty)")  # the last script has run
     return page
+
+
+# ---- the line to the server
+
+
+QUESTIONS = "**/component_server/**"
+
+
+def cut_off(page) -> None:
+    """No question reaches the server any more."""
+    page.route(QUESTIONS, lambda route: route.abort())
+
+
+def reconnect(page) -> None:
+    """Questions go through again."""
+    page.unroute(QUESTIONS)
+
+
+def hold_back(page, part: str = ""):
+    """Questions that contain this text hang: neither an answer nor an error comes. Returns what lets them go on."""
+    held = []
+
+    def hold(route):
+        if part in route.request.post_data:
+            held.append(route)
+        else:
+            route.continue_()
+
+    def release():
+        for route in held:
+            route.continue_()
+        reconnect(page)
+
+    page.route(QUESTIONS, hold)
+    return release
 
 
 # ---- the hand
@@ -152,11 +178,7 @@ def verdict(page) -> str:
 def wait_for_verdict(page, part: str) -> None:
     """Until all answers have come and the sentence above the bars contains these words."""
     settle(page)
-    page.wait_for_function(
-        "part => document.querySelector('#lengths .verdict p').innerText.includes(part)",
-        arg=part,
-        timeout=30_000,
-    )
+    page.wait_for_function("part => document.querySelector('#lengths .verdict p').innerText.includes(part)", arg=part)
 
 
 def picture(page, selector: str) -> np.ndarray:
@@ -176,9 +198,7 @@ def bent(page) -> np.ndarray:
 
 def pose(page) -> list[float]:
     """What the number fields beside the sliders say."""
-    return page.locator("#tweak .slider [type=number]").evaluate_all(
-        "fields => fields.map(f => Number(f.value))"
-    )
+    return page.locator("#tweak .slider [type=number]").evaluate_all("fields => fields.map(f => Number(f.value))")
 
 
 def slider(page, number: int):

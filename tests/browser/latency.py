@@ -1,8 +1,9 @@
 """How many milliseconds the network adds: `python tests/browser/latency.py [--rounds N] [--json]`.
 
-The real page with the real weights gets one more event, which does nothing, in this script alone. A stroke's end
-until the bars have moved, a slider's tick until the decoder's picture is painted, and the empty event until its
-answer is there take turns in one browser; printed are the medians and what the first two add to the third.
+The real page with the real weights gets one more event, which calls the server as the others do but for nothing, in
+this script alone. A stroke's end until the bars have moved, a slider's tick until the decoder's picture is painted,
+and the empty event until its answer is there take turns in one browser; printed are the medians and what the first
+two add to the third.
 """
 
 import argparse
@@ -23,14 +24,7 @@ from playwright.sync_api import sync_playwright
 import capsnet
 from capsnet.demo import page, theme
 
-EMPTY_EVENT = """
-window.emptyEvent = () => new Promise((done) => {
-  window.emptyDone = done;
-  props.value = { n: Math.random() };
-  trigger("nothing");
-});
-"""
-EMPTY_ANSWER = "watch('value', () => window.emptyDone(performance.now()));"
+EMPTY_EVENT = "window.emptyEvent = () => server.nothing(Math.random()).then(() => performance.now());"
 
 # Each measurement resolves to milliseconds. Strokes and ticks are DOM events, so no driver's time is in them.
 MEASURE = """
@@ -86,13 +80,14 @@ MEASURE = """
 
 def serve():
     """The page and an event that does nothing: (Blocks, address)."""
+
+    def nothing(value):
+        return value
+
     torch.set_num_threads(2)
     served = page.build(capsnet.load_model("capsnet"), "capsnet")
     with served:
-        asks = gr.HTML({}, html_template="<i></i>", js_on_load=EMPTY_EVENT)
-        gets = gr.HTML({}, html_template="<i></i>", js_on_load=EMPTY_ANSWER)
-        options = {"trigger_mode": "always_last", "show_progress": "hidden", "api_visibility": "private"}
-        asks.nothing(lambda value: value, asks, gets, queue=False, **options)
+        gr.HTML(html_template="<i></i>", js_on_load=EMPTY_EVENT, server_functions=[nothing])
     _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
     return served, url.rstrip("/")
 

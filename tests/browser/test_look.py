@@ -51,6 +51,24 @@ def test_no_sideways_scrolling(page):
             assert box["x"] >= 0 and box["x"] + box["width"] <= width
 
 
+@pytest.mark.parametrize("width", [320, 360, 390])
+def test_sliders_are_long_enough_for_a_finger(page, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    hand.field(page, 1).fill("-0.9")
+    hand.field(page, 1).press("Enter")
+    row = page.locator("#tweak .slider").first
+    track, number, back = (row.locator(part).bounding_box() for part in ("[type=range]", "[type=number]", ".back"))
+    assert track["width"] - 16 >= 130 and track["height"] >= 44  # the thumb's middle stays 8 pixels from either end
+    assert min(number["height"], back["height"]) >= 24 and min(number["width"], back["width"]) >= 44
+    assert number["x"] + number["width"] <= width
+    fits = "input => input.scrollWidth <= input.clientWidth"
+    assert row.locator("[type=number]").evaluate(fits)
+    for name in ("undo", "clear", "sample", "upload", "reset"):
+        assert page.locator(f"[data-do={name}]").bounding_box()["height"] >= 44
+
+
 def test_desktop_shows_everything_at_once(page):
     hand.draw(page, DIGITS[7])
     hand.wait_for_verdict(page, " 7.")

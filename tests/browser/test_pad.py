@@ -1,24 +1,10 @@
-"""The drawing pad: mouse, finger, undo, clear, samples, uploads."""
+"""The drawing pad: mouse, finger, undo, clear, samples, and a server that is away."""
 
 import base64
-import io
 
 import hand
 import numpy as np
 from hand import DIGITS
-from PIL import Image, ImageDraw
-
-
-def png(image) -> bytes:
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return file.getvalue()
-
-
-def upload(page, name, content):
-    page.locator("#pad input[type=file]").set_input_files(
-        {"name": name, "mimeType": "image/png", "buffer": content}
-    )
 
 
 def test_every_digit_is_read_and_cleared_away(page):
@@ -113,34 +99,50 @@ def test_a_sample_goes_to_the_network_as_it_is(page):
     hand.wait_for_verdict(page, " 1.")
 
 
-def test_upload_of_a_picture(page):
-    image = Image.new("RGB", (400, 300), "white")
-    ImageDraw.Draw(image).line([(120, 60), (260, 60), (200, 240)], fill="black", width=24, joint="curve")
-    upload(page, "seven.png", png(image))
-    hand.wait_for_verdict(page, " 7.")
-    assert page.locator("#pad .caption").inner_text() == "seven.png"
-    page.click("[data-do=undo]")
-    hand.wait_for_verdict(page, "empty")
-
-
-def test_an_unusable_upload_gives_a_sentence(page):
-    files = {"junk.png": b"no picture", "nothing.png": b"", "white.png": png(Image.new("L", (50, 50), 255))}
-    for name, content in files.items():
-        before = hand.verdict(page)
-        upload(page, name, content)
-        page.wait_for_function(
-            "old => document.querySelector('#lengths .verdict p').innerText !== old && document"
-            ".querySelector('#lengths .verdict').classList.contains('error')",
-            arg=before,
-        )
-        sentence = hand.verdict(page).strip()
-        assert sentence.endswith(".") and len(sentence) < 160
-        assert "Error" not in sentence and "Traceback" not in sentence
-        assert hand.lengths(page) == [0.0] * 10
-        page.click("[data-do=clear]")
-        hand.wait_for_verdict(page, "The sheet is empty")
+def test_a_lost_server_is_said_and_found_again(page, complaints):
     hand.draw(page, DIGITS[7])
     hand.wait_for_verdict(page, " 7.")
+    ink = hand.ink_on_pad(page)
+    hand.cut_off(page)
+    hand.draw(page, [[(0.3, 0.52), (0.4, 0.52)]])
+    hand.wait_for_verdict(page, "The server cannot be reached.")
+    assert hand.lengths(page) == [0.0] * 10 and not hand.bent(page).any()
+    assert not hand.picture(page, "#seen canvas").any() and hand.slider(page, 1).is_disabled()
+    page.click("[data-do=sample]")
+    hand.settle(page)
+    assert "cannot be reached" in page.locator("#pad .caption").inner_text()
+    assert hand.ink_on_pad(page) > ink
+    hand.reconnect(page)
+    hand.draw(page, [[(0.5, 0.52), (0.7, 0.52)]])
+    hand.wait_for_verdict(page, " 7.")
+    assert hand.bent(page).any() and page.locator("#pad .caption").inner_text() == ""
+    assert complaints and all("ERR_FAILED" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+def test_a_silent_server_is_said_and_its_late_answer_counts(page):
+    release = hand.hold_back(page)
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, "The server cannot be reached.")
+    release()
+    hand.wait_for_verdict(page, " 7.")
+
+
+def test_the_focus_stays_on_a_button_that_works(page):
+    def focused():
+        return page.evaluate("document.activeElement.dataset.do")
+
+    hand.draw(page, DIGITS[1])
+    page.locator("[data-do=clear]").focus()
+    page.keyboard.press("Enter")
+    assert focused() == "undo"
+    page.keyboard.press("Enter")
+    hand.wait_for_verdict(page, " 1.")
+    page.keyboard.press("Enter")
+    hand.wait_for_verdict(page, "empty")
+    assert focused() == "sample"
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#pad .caption').textContent.includes('MNIST')")
 
 
 def test_a_scribble_without_end_is_kept_small(page):
@@ -164,9 +166,7 @@ def test_a_scribble_without_end_is_kept_small(page):
           fire("pointerup", 600);
         }"""
     )
-    page.wait_for_function(
-        "!document.querySelector('#lengths .verdict p').innerText.includes('The sheet is empty')"
-    )
+    page.wait_for_function("!document.querySelector('#lengths .verdict p').innerText.includes('The sheet is empty')")
     assert 0 < max(sent) < 70_000
     page.click("[data-do=clear]")
     hand.wait_for_verdict(page, "empty")

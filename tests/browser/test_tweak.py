@@ -78,17 +78,29 @@ def test_arrow_keys(seven, expected):
 
 def test_number_entry(seven, expected):
     before = hand.pose(seven)
-    for typed, shown in [("0.123", 0.123), ("-0.9", -0.9), ("7", 1.0), ("-1e9", -1.0)]:
+    remark = seven.locator("#tweak .slider output").nth(7)
+    for typed, shown, said in [
+        ("0.123", 0.123, ""),
+        ("-0.9", -0.9, ""),
+        ("7", 1.0, "A pose number is at most 1."),
+        ("0.5", 0.5, ""),
+        ("-1e9", -1.0, "A pose number is at least −1."),
+    ]:
         hand.field(seven, 8).fill(typed)
         hand.field(seven, 8).press("Enter")
         assert hand.pose(seven)[7] == shown
         assert hand.slider(seven, 8).evaluate("s => Number(s.value)") == shown
+        assert remark.inner_text() == said
         assert_picture_matches(seven, 7, expected)
-    hand.field(seven, 8).fill("")
-    hand.field(seven, 8).press("Tab")
-    assert hand.pose(seven)[7] == -1.0
+    for keys in ("", "-e"):
+        hand.field(seven, 8).fill("")
+        hand.field(seven, 8).press_sequentially(keys)
+        hand.field(seven, 8).press("Tab")
+        assert hand.pose(seven)[7] == -1.0
+        assert remark.inner_text() == "That is no number: it stays -1.000."
     seven.click("[data-do=reset]")
-    assert hand.pose(seven) == before
+    assert hand.pose(seven) == before and remark.inner_text() == ""
+    assert seven.evaluate("document.activeElement.id") == "pose-0"
     assert_picture_matches(seven, 7, expected)
 
 
@@ -119,16 +131,6 @@ def test_the_last_of_many_positions_wins(seven, expected):
     assert_picture_matches(seven, 7, expected)
 
 
-def delay_pictures(page, seconds):
-    """Hold every answer of the decoder back for a while."""
-
-    def handle(route):
-        page.wait_for_timeout(1000 * seconds)
-        route.continue_()
-
-    page.route("**/component_server**", handle)
-
-
 def bend_without_waiting(page):
     page.evaluate(
         """() => {
@@ -142,7 +144,7 @@ def bend_without_waiting(page):
 @pytest.mark.parametrize("action", ["reset", "bar", "clear"])
 def test_a_late_picture_is_not_painted(seven, expected, action):
     start = hand.bent(seven)
-    delay_pictures(seven, 0.5)
+    release = hand.hold_back(seven)
     bend_without_waiting(seven)
     if action == "reset":
         seven.click("[data-do=reset]")
@@ -150,8 +152,7 @@ def test_a_late_picture_is_not_painted(seven, expected, action):
         seven.click("#lengths .bar >> nth=9")
     else:
         seven.click("[data-do=clear]")
-        hand.wait_for_verdict(seven, "empty")
-    seven.wait_for_timeout(900)
+    release()
     hand.settle(seven)
     if action == "reset":
         assert (hand.bent(seven) == start).all()
@@ -159,6 +160,21 @@ def test_a_late_picture_is_not_painted(seven, expected, action):
         assert_picture_matches(seven, 9, expected)
     else:
         assert not hand.bent(seven).any()
+
+
+def test_a_picture_that_does_not_come_is_not_shown(seven, expected, complaints):
+    words = seven.locator("#tweak .bent figcaption")
+    hand.cut_off(seven)
+    hand.field(seven, 1).fill("0.3")
+    hand.field(seven, 1).press("Enter")
+    hand.settle(seven)
+    assert words.inner_text() == "no answer from the server" and not hand.bent(seven).any()
+    hand.reconnect(seven)
+    hand.slider(seven, 2).press("ArrowRight")
+    assert_picture_matches(seven, 7, expected)
+    assert words.inner_text() == "the decoder's picture"
+    assert complaints and all("ERR_FAILED" in complaint for complaint in complaints)
+    complaints.clear()
 
 
 def test_a_bar_chooses_the_capsule(seven, expected):
@@ -175,9 +191,7 @@ def test_a_bar_chooses_the_capsule(seven, expected):
     assert seven.locator("#tweak h2").inner_text() == "Bend the pose of the 4"
     assert_picture_matches(seven, 4, expected)
     hand.draw(seven, [[(0.3, 0.52), (0.7, 0.52)]])  # a new drawing: its winner, its pose
-    seven.wait_for_function(
-        "() => document.querySelector('#tweak h2').textContent === 'Bend the pose of the 7'"
-    )
+    seven.wait_for_function("() => document.querySelector('#tweak h2').textContent === 'Bend the pose of the 7'")
     assert_picture_matches(seven, 7, expected)
 
 

@@ -1,0 +1,156 @@
+"""The panels without a browser: what a sheet is answered with, and their pure functions."""
+
+import base64
+import io
+import json
+
+import gradio as gr
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+
+import capsnet
+from capsnet.demo import answer, api, examples, lengths, page, pixels, tweak, words
+
+SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return capsnet.load_model("capsnet")
+
+
+# ---- reading a sheet
+
+
+def test_a_sheet_of_strokes_fills_all_panels(model):
+    shown = page.respond(model, {"kind": "strokes", "strokes": SEVEN})
+    seen, bars, bench = shown["seen"], shown["lengths"], shown["tweak"]
+    image = capsnet.prepare_digit({"strokes": SEVEN})
+    out = model(image[None])
+    assert base64.b64decode(seen["pixels"]) == image.mul(255).round().byte().numpy().tobytes()
+    assert bars["digit"] == bench["digit"] == 7 and bars["suspects"] == [7]
+    assert bars["lengths"] == pytest.approx(out.lengths[0].tolist(), abs=0.0006)
+    assert np.allclose(bench["poses"], out.poses[0].numpy(), atol=0.0006)
+    pictures = np.frombuffer(base64.b64decode(bench["pictures"]), np.uint8).reshape(10, 28, 28)
+    for k in range(10):  # each picture is that of the rounded pose, just what the sliders ask for
+        asked_for = base64.b64decode(tweak.picture(model, [k, bench["poses"][k]]))
+        assert np.abs(np.frombuffer(asked_for, np.uint8) - pictures[k].ravel().astype(int)).max() <= 1
+    assert len(json.dumps(shown)) < 30_000
+
+
+def test_a_sample_is_not_prepared_again(model):
+    shown = page.respond(model, {"kind": "sample", "index": 12})
+    assert base64.b64decode(shown["seen"]["pixels"]) == examples.digits()["images"][12].tobytes()
+    assert shown["lengths"]["digit"] is not None
+
+
+@pytest.mark.parametrize(
+    "sheet, part",
+    [
+        ({"kind": "strokes", "strokes": []}, "The sheet is empty."),
+        ({"kind": "strokes", "strokes": None}, ""),
+        ({"kind": "strokes"}, ""),
+        ({"kind": "strokes", "strokes": [[[float("nan"), 1], [2, 3]]]}, ""),
+        ({"kind": "strokes", "strokes": [[[[[[[1]]]]]]]}, ""),
+        ({"kind": "strokes", "strokes": {"a": []}}, ""),
+        ({"kind": "sample", "index": 300}, "0 to 299"),
+        ({"kind": "sample", "index": -1}, "0 to 299"),
+        ({"kind": "sample", "index": True}, "0 to 299"),
+        ({"kind": "sample"}, "0 to 299"),
+        ({"kind": "file", "data": None}, "empty"),
+        ({"kind": "file", "data": ""}, "empty"),
+        ({"kind": "file", "data": "§§§"}, "arrive"),
+        ({"kind": "file", "data": base64.b64encode(b"junk").decode()}, "picture"),
+        ({"kind": "file", "data": "A" * 27_000_000}, "too large"),
+        ({"kind": "folder"}, "no sheet"),
+        (None, "no sheet"),
+        ([], "no sheet"),
+        ("strokes", "no sheet"),
+    ],
+)
+def test_an_unusable_sheet_gives_a_sentence(model, sheet, part):
+    shown = page.respond(model, sheet)
+    assert shown["seen"] == shown["tweak"] == {}
+    bars = shown["lengths"]
+    assert bars["lengths"] == [0.0] * 10 and bars["digit"] is None
+    assert part in bars["sentence"] and bars["sentence"].endswith(".") and "\n" not in bars["sentence"]
+
+
+def test_huge_drawings_are_answered_in_time(model):
+    flood = [[[i % 280, (i * 7) % 280] for i in range(1000)] for _ in range(100)]
+    assert page.respond(model, {"kind": "strokes", "strokes": flood})["lengths"]["sentence"]
+
+
+def test_an_uploaded_picture(model):
+    image, file = Image.new("L", (400, 300), 255), io.BytesIO()
+    ImageDraw.Draw(image).line([(120, 60), (260, 60), (200, 240)], fill=0, width=24, joint="curve")
+    image.save(file, "PNG")
+    shown = page.respond(model, {"kind": "file", "data": base64.b64encode(file.getvalue()).decode()})
+    assert shown["lengths"]["digit"] == 7
+
+
+# ---- small parts
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_numbers_that_are_none(model, number):
+    with pytest.raises(ValueError, match="finite"):
+        answer.check_pose(model, [number] + [0.0] * 15)
+
+
+def test_pixels_travel_as_bytes():
+    pictures = torch.tensor([[0.0, 0.5], [1.0, 2.0]])
+    assert base64.b64decode(pixels.encode(pictures)) == bytes([0, 128, 255, 255])
+
+
+def test_examples_are_balanced_mnist_test_digits():
+    every = examples.digits()
+    assert every["images"].shape == (300, 28, 28) and every["images"].dtype == np.uint8
+    assert (np.bincount(every["labels"]) == 30).all()
+    assert (np.diff(every["numbers"].astype(int)) > 0).all()
+    assert list(every["labels"][:10]) == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]  # how MNIST's test set begins
+
+
+def test_pick_never_repeats():
+    picks = [examples.pick(5)["index"] for _ in range(200)]
+    assert 5 not in picks and len(set(picks)) > 50
+    one = examples.pick()
+    assert one["label"] == examples.digits()["labels"][one["index"]]
+    assert base64.b64decode(one["pixels"]) == examples.digits()["images"][one["index"]].tobytes()
+
+
+NAMES = list("0123456789")
+
+
+@pytest.mark.parametrize(
+    "numbers, suspects, sentence, detail",
+    [
+        ({7: 0.93, 1: 0.12}, [7], "This is a 7.", "Its capsule is 0.93 long; next is the 1, 0.12."),
+        ({8: 0.71, 3: 0.2}, [8], "Looks like an 8.", "Its capsule is 0.71 long; next is the 3, 0.20."),
+        ({9: 0.85, 4: 0.8}, [4, 9], "Between a 4 and a 9.", "Their capsules are 0.80 and 0.85 long."),
+        ({2: 0.31}, [], "Hardly any capsule answers.", "The longest, the 2, is only 0.31 long."),
+    ],
+)
+def test_verdict(numbers, suspects, sentence, detail):
+    assert words.verdict([numbers.get(k, 0.05) for k in range(10)], NAMES) == (suspects, sentence, detail)
+
+
+def test_ranges_are_low_and_high_of_each_number():
+    pose_range = torch.stack([torch.full((2, 3), -0.25), torch.full((2, 3), 0.12345)])
+    assert tweak.ranges(pose_range) == [[[-0.25, 0.123]] * 3] * 2
+
+
+def test_a_png_shows_every_pixel_as_a_square():
+    picture = torch.zeros(1, 28, 28)
+    picture[0, 1, 2] = 1.0
+    big = np.asarray(api.to_png(picture))
+    assert (big[10:20, 20:30] == 255).all() and big.sum() == 255 * 100
+
+
+def test_bars_stand_in_the_order_of_the_classes():
+    with gr.Blocks():
+        panel = lengths.build(["a", "<b>", "c"])
+    places = [panel.html_template.index(f'data-name="{name}"') for name in ("a", "&lt;b&gt;", "c")]
+    assert places == sorted(places)
