@@ -1,5 +1,7 @@
 """Losses, each a free function of tensors."""
 
+import math
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -42,6 +44,41 @@ def margin_loss(
     return (present * too_short + down_weight * (1 - present) * too_long).sum(1).mean()
 
 
+def spread_loss(activations: Tensor, labels: Tensor, margin: float) -> Tensor:
+    """Spread loss: the right class should be more active than each wrong one, by a margin.
+
+    L = Σ_{i≠t} max(0, m − (a_t − a_i))², summed over classes, averaged over the batch.
+
+    Args:
+        activations: (B, K) in [0, 1].
+        labels: (B,) class indices t.
+        margin: m in (0, 1), growing during training as `spread_margin` says.
+    Returns:
+        A scalar.
+    Raises:
+        ValueError: labels of another shape.
+    Source: Hinton, Sabour, Frosst 2018, equation 3.
+    """
+    if labels.shape != activations.shape[:1]:
+        raise ValueError(f"labels have shape {tuple(labels.shape)}; pass ({len(activations)},) class indices.")
+    wrong = 1 - F.one_hot(labels, activations.shape[1]).to(activations.dtype)
+    lead = activations.gather(1, labels[:, None]) - activations  # (B, K)
+    return (wrong * (margin - lead).clamp_min(0).square()).sum(1).mean()
+
+
+def spread_margin(step: int, unit: float = 50_000) -> float:
+    """Margin of the spread loss at a training step: from 0.21 along a sigmoid to 0.99, half-way after 4 units.
+
+    m = 0.2 + 0.79 · sigmoid(min(10, step / unit − 4)). The loss rises while the margin grows.
+
+    Args:
+        step: optimizer steps done.
+        unit: steps; the authors' 50,000, or an eighth of a shorter training, which then ends at 0.98.
+    Source: the authors' schedule, in their comments on Hinton, Sabour, Frosst 2018.
+    """
+    return 0.2 + 0.79 / (1 + math.exp(-min(10.0, step / unit - 4)))
+
+
 def reconstruction_loss(picture: Tensor, image: Tensor) -> Tensor:
     """Squared error of a reconstruction: summed over the pixels, averaged over the batch.
 
@@ -57,4 +94,3 @@ def reconstruction_loss(picture: Tensor, image: Tensor) -> Tensor:
     if picture.shape != image.shape:
         raise ValueError(f"picture {tuple(picture.shape)} and image {tuple(image.shape)} must have the same shape.")
     return (picture - image).square().flatten(1).sum(1).mean()
-

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -6,6 +8,8 @@ from capsnet.losses import (
     PAPER_RECONSTRUCTION_WEIGHT,
     margin_loss,
     reconstruction_loss,
+    spread_loss,
+    spread_margin,
 )
 
 LENGTHS = torch.tensor([[0.95, 0.1, 0.3], [0.4, 0.6, 0.0]], dtype=torch.float64)
@@ -76,3 +80,46 @@ def test_reconstruction_gradients():
     picture = torch.rand(2, 1, 3, 3, dtype=torch.float64, requires_grad=True)
     image = torch.rand(2, 1, 3, 3, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda x: reconstruction_loss(x, image), picture)
+
+
+ACTIVATIONS = torch.tensor([[0.9, 0.2, 0.6], [0.3, 0.5, 0.9]], dtype=torch.float64)
+
+
+def test_spread_loss_by_hand():
+    # First: leads 0.7 and 0.3 of 0.5 wanted; second: leads 0.2 and -0.4.
+    assert spread_loss(ACTIVATIONS, LABELS, 0.5).item() == pytest.approx((0.2**2 + 0.3**2 + 0.9**2) / 2)
+
+
+def test_spread_loss_counts_wrong_classes_only():
+    """The right class leads itself by nothing, which would cost m² each."""
+    assert spread_loss(torch.tensor([[1.0, 0.0, 0.1]]), torch.tensor([0]), 0.9).item() == 0
+    undecided = torch.full((1, 10), 0.4)
+    assert spread_loss(undecided, torch.tensor([3]), 0.2).item() == pytest.approx(9 * 0.2**2)
+
+
+def test_spread_loss_takes_as_many_images_as_classes():
+    assert spread_loss(torch.eye(3), torch.tensor([0, 1, 2]), 0.9).item() == 0
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 1), ()])
+def test_spread_loss_of_labels_of_another_shape(shape):
+    with pytest.raises(ValueError, match=r"^labels have shape .*; pass \(2,\) class indices\.$"):
+        spread_loss(ACTIVATIONS, torch.zeros(shape, dtype=torch.long), 0.5)
+
+
+def test_spread_loss_gradients():
+    activations = ACTIVATIONS.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: spread_loss(x, LABELS, 0.55), activations)
+
+
+def test_margin_of_the_spread_loss_follows_its_schedule():
+    for step, x in ((0, -4), (50_000, -3), (200_000, 0), (400_000, 4), (700_000, 10), (5_000_000, 10)):
+        assert spread_margin(step) == pytest.approx(0.2 + 0.79 / (1 + math.exp(-x)))
+    assert spread_margin(0) == pytest.approx(0.2142, abs=1e-4) and spread_margin(200_000) == pytest.approx(0.595)
+    assert spread_margin(10**9) == pytest.approx(0.98996, abs=1e-5)
+
+
+def test_a_shorter_training_runs_through_the_same_margins():
+    for part in range(9):
+        assert spread_margin(125 * part, unit=125) == pytest.approx(spread_margin(50_000 * part))
+    assert spread_margin(8 * 125, unit=125) == pytest.approx(0.976, abs=1e-3)
