@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from capsnet.functional import lengths
 from capsnet.losses import margin_loss, reconstruction_loss
 from capsnet.models import CONFIGS, CapsNet, create_model
+from capsnet.routing import ROUTING
 
 # Convolution 9×9 · 256 + 256, primary capsules 9×9 · 256 · 256 + 256, W 1152 · 8 · 10 · 16, routing bias 10 · 16,
 # decoder 160 · 512 + 512, 512 · 1024 + 1024, 1024 · 784 + 784; the small one likewise with 64, 288 and [256, 512].
@@ -84,6 +85,25 @@ def test_other_sizes_and_channels(small, channels, size, side):
     assert (model.info.in_channels, model.info.input_size) == (channels, size)
 
 
+@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize("name", ROUTING)
+def test_every_routing_serves_the_same_network(small, name, batch):
+    torch.manual_seed(0)
+    model, x = create_model("small", routing=name).eval(), images(batch)
+    out = model(x, trace=True)
+    assert out.poses.shape == (batch, 10, 16) and out.coupling.shape == (batch, 72, 10)
+    assert (out.lengths < 1).all() and out.trace[-1]["coupling"].shape == (batch, 72, 10)
+    alone = model(x[:1])
+    torch.testing.assert_close(alone.lengths, out.lengths[:1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(alone.coupling, out.coupling[:1], rtol=1e-4, atol=1e-5)
+    margin_loss(out.lengths, torch.arange(batch)).backward()
+    trained = [p for module in (model.trunk, model.primary, model.routing) for p in module.parameters()]
+    assert all(p.grad.isfinite().all() and p.grad.abs().max() > 0 for p in trained)
+    again = CapsNet(**json.loads(json.dumps(model.config)))
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again.eval()(x).lengths, out.lengths)
+
+
 def test_other_classes_and_poses(small):
     model = create_model("small", class_names=["ring", "bar", "dot"], pose_size=5, kind="pair")
     out = model(images(2))
@@ -92,11 +112,11 @@ def test_other_classes_and_poses(small):
     assert (model.info.pose_size, model.info.kind) == (5, "pair")
 
 
-ROUTING = [{}, {"bias": False, "iterations": 1}, {"leaky": True, "temperature": 0.5, "iterations": 2}]
+OPTIONS = [{}, {"bias": False, "iterations": 1}, {"leaky": True, "temperature": 0.5, "iterations": 2}]
 
 
 @pytest.mark.parametrize("batch", [2, 5])
-@pytest.mark.parametrize("options", ROUTING, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_equals_the_textbook_in_values_and_gradients(small, options, batch):
     torch.manual_seed(0)
     ours = create_model("small", routing_options=options).double()

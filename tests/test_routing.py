@@ -5,7 +5,7 @@ import textbook
 import torch
 
 from capsnet.functional import lengths, squash
-from capsnet.layers import Capsules
+from capsnet.layers import Capsules, Layout
 from capsnet.losses import margin_loss
 from capsnet.routing import ROUTING, DynamicRouting, dynamic
 
@@ -30,8 +30,10 @@ def layer(dtype=torch.float64, **options):
     return routing
 
 
-def test_registry():
-    assert ROUTING["dynamic"] is DynamicRouting
+def test_registry_builds_a_layer_for_the_capsules_that_come_in():
+    routing = ROUTING["dynamic"](Layout(types=2, side=3, dim=4), 5, 6, iterations=2)
+    assert isinstance(routing, DynamicRouting) and routing.iterations == 2
+    assert routing.weight.shape == (2 * 3 * 3, 4, 5, 6)
 
 
 def test_batch_sizes_take_both_evaluations():

@@ -11,6 +11,8 @@ from torch import nn
 from capsnet.layers import Layout
 from capsnet.routing.dynamic import DynamicRouting
 from capsnet.routing.self_attention import MultiHeadAttentionRouting, SelfAttentionRouting
+from capsnet.routing.sparse_attention import SparseAttentionRouting
+from capsnet.routing.windowed import WindowedRouting
 
 
 def _counted(layer: type[nn.Module]) -> Callable[..., nn.Module]:
@@ -26,4 +28,6 @@ ROUTING: dict[str, Callable[..., nn.Module]] = {
     "dynamic": _counted(DynamicRouting),
     "self-attention": _counted(SelfAttentionRouting),
     "multi-head-attention": _counted(MultiHeadAttentionRouting),
+    "sparse-attention": _counted(SparseAttentionRouting),
+    "windowed": _counted(WindowedRouting),
 }
