@@ -158,6 +158,23 @@ class DepthwiseCapsules(nn.Module):
         return Capsules(poses, lengths(poses), (x.shape[2], x.shape[3]))
 
 
+class Projection(nn.Module):
+    """One linear map to fewer numbers, the same for every capsule: a 1×1 convolution over the grid.
+
+    Capsules (B, N, A) → Capsules (B, N, dim). Votes are linear too, so routing of projected capsules is routing whose
+    W_ij have a factor in common, at dim / A of the memory.
+    """
+
+    def __init__(self, in_dim: int, dim: int):
+        super().__init__()
+        at_least_one(projection=dim)
+        self.linear = nn.Linear(in_dim, dim, bias=False)
+
+    def forward(self, capsules: Capsules) -> Capsules:
+        poses = at_least_float32(self.linear(capsules.poses))
+        return Capsules(poses, lengths(poses), capsules.grid)
+
+
 class Decoder(nn.Module):
     """Redraws an image from the pose of one digit capsule, all others set to zero.
 

@@ -23,12 +23,15 @@ class MatrixPrimaryCapsules(nn.Module):
 
     def __init__(self, in_channels: int, types: int = 32, kernel: int = 1, stride: int = 1):
         super().__init__()
-        self.types = types
+        self.types, self.dim = types, POSE
         self.conv = nn.Conv2d(in_channels, types * (POSE + 1), kernel, stride)  # all poses first, then activations
         # Poses are multiplied layer by layer and averaged over children: around the identity they keep their size.
         with torch.no_grad():
             self.conv.bias[: types * POSE] = torch.eye(SIDE).flatten().repeat(types)
             self.conv.bias[types * POSE :] = 0
+
+    def map_size(self, side: int) -> int:
+        return (side - self.conv.kernel_size[0]) // self.conv.stride[0] + 1
 
     def forward(self, features: Tensor) -> Capsules:
         x = at_least_float32(self.conv(features))  # (B, types·17, H', W'); the sigmoid stays in float32 under autocast

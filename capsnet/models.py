@@ -1,6 +1,6 @@
 """CapsNet = trunk + primary capsules + routing + decoder, and the named configurations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -14,13 +14,16 @@ from capsnet.layers import (
     EfficientTrunk,
     Layout,
     PrimaryCapsules,
+    Projection,
     at_least_one,
     longest,
 )
+from capsnet.matrix import MatrixPrimaryCapsules
 from capsnet.routing import ROUTING
+from capsnet.routing.em import EMRouting
 
 TRUNKS = {"conv": ConvTrunk, "efficient": EfficientTrunk}
-PRIMARY = {"conv": PrimaryCapsules, "depthwise": DepthwiseCapsules}
+PRIMARY = {"conv": PrimaryCapsules, "depthwise": DepthwiseCapsules, "matrix": MatrixPrimaryCapsules}
 
 CONFIGS: dict[str, dict[str, Any]] = {
     # Sabour, Frosst, Hinton 2017: 8,215,568 parameters, and 160 of the routing bias in the authors' code.
@@ -33,6 +36,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     # Mazzia, Salvetti, Chiaberge 2021: 161,824 parameters, and the decoder.
     "efficient-capsnet": {"trunk": "efficient", "primary": "depthwise", "routing": "self-attention"},
+    # Hinton, Sabour, Frosst 2018, on the same trunk: 158,944 parameters, and the decoder.
+    "em-capsnet": {
+        "trunk": "efficient",
+        "primary": "matrix",
+        "primary_options": {"types": 12},
+        "routing": "em",
+        "routing_options": {"iterations": 2},
+    },
 }
 
 
@@ -59,7 +70,10 @@ class ModelInfo:
 
 @dataclass
 class CapsNetOutput:
-    """lengths (B, K) in [0, 1); poses (B, K, P); coupling (B, I, K); trace as in `Routed`."""
+    """lengths (B, K) in [0, 1); poses (B, K, P); coupling (B, I, K); trace as in `Routed`.
+
+    For matrix capsules, lengths are the activations: the length of a matrix says nothing.
+    """
 
     lengths: Tensor
     poses: Tensor
@@ -76,6 +90,9 @@ class CapsNet(nn.Module):
         in_channels: 1 to 3.
         trunk, trunk_options: a name in `TRUNKS`, and keyword arguments of that module, e.g. {"channels": 256}.
         primary, primary_options: likewise, in `PRIMARY`, e.g. {"types": 32, "dim": 8}.
+        projection: numbers left of each primary capsule's pose by one linear map; None leaves the pose as it is.
+        hidden: layers of capsules between primary and digit capsules, each {"routing": a name in `ROUTING`,
+            "capsules": how many, "pose_size": of how many numbers, "options": keyword arguments of that layer}.
         routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
         pose_size: size of a digit capsule's pose.
         decoder_hidden: units of the decoder's two hidden layers.
@@ -94,6 +111,8 @@ class CapsNet(nn.Module):
         trunk_options: dict[str, Any] | None = None,
         primary: str = "conv",
         primary_options: dict[str, Any] | None = None,
+        projection: int | None = None,
+        hidden: list[dict[str, Any]] | None = None,
         routing: str = "dynamic",
         routing_options: dict[str, Any] | None = None,
         pose_size: int = 16,
@@ -112,7 +131,17 @@ class CapsNet(nn.Module):
         self.trunk = _named(TRUNKS, "trunk", trunk)(in_channels, **(trunk_options or {}))
         self.primary = _named(PRIMARY, "primary", primary)(self.trunk.channels, **(primary_options or {}))
         layout = Layout(self.primary.types, self._grid(input_size), self.primary.dim)
-        self.routing = _named(ROUTING, "routing", routing)(layout, K, pose_size, **(routing_options or {}))
+        self.projection = nn.Identity()
+        if projection is not None:
+            self.projection = Projection(layout.dim, projection)
+            layout = replace(layout, dim=projection)
+        self.hidden = nn.ModuleList()
+        for settings in hidden or []:
+            layer, layout = _routing_layer(layout, **settings)
+            self.hidden.append(layer)
+        self.routing, layout = _routing_layer(layout, routing, K, pose_size, routing_options)
+        if layout.count != K:
+            raise ValueError(f"routing {routing!r} leaves {layout.count} capsules for {K} classes; use it hidden.")
         shape = (in_channels, input_size, input_size)
         self.decoder = Decoder(K, pose_size, shape, tuple(decoder_hidden or (512, 1024)))
         # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
@@ -140,7 +169,10 @@ class CapsNet(nn.Module):
         if images.ndim != 4 or images.shape[1:] != expected:
             reads = ", ".join(map(str, expected))
             raise ValueError(f"images have shape {tuple(images.shape)}; this model reads (batch, {reads}).")
-        routed = self.routing(self.primary(self.trunk(images)), trace=trace)
+        capsules = self.projection(self.primary(self.trunk(images)))
+        for layer in self.hidden:
+            capsules = layer(capsules).capsules
+        routed = self.routing(capsules, trace=trace)
         return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
 
     def decode(self, poses: Tensor, digits: Tensor | None = None) -> Tensor:
@@ -152,16 +184,29 @@ class CapsNet(nn.Module):
         Returns:
             (B, C, H, W) in [0, 1].
         Raises:
-            ValueError: poses or digits of another shape.
+            ValueError: poses or digits of another shape, or no digits for matrix capsules.
         """
         if poses.ndim != 3 or poses.shape[1:] != self.pose_range.shape[1:]:
             draws = ", ".join(map(str, self.pose_range.shape[1:]))
             raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {draws}).")
+        if digits is None and isinstance(self.routing, EMRouting):
+            raise ValueError("poses of matrix capsules do not say which is active; pass digits: out.lengths.argmax(1).")
         digits = longest(poses) if digits is None else torch.as_tensor(digits, device=poses.device)
         if digits.shape != poses.shape[:1]:
             given = tuple(digits.shape)
             raise ValueError(f"digits have shape {given}; pass ({len(poses)},), a class index for each pose.")
         return self.decoder(poses, digits)
+
+
+def _routing_layer(
+    layout: Layout, routing: str, capsules: int, pose_size: int, options: dict[str, Any] | None = None
+) -> tuple[nn.Module, Layout]:
+    """The layer that routes the capsules of that layout, and the layout of what it gives."""
+    layer = _named(ROUTING, "routing", routing)(layout, capsules, pose_size, **(options or {}))
+    side = layer.map_size(layout.side) if hasattr(layer, "map_size") else 1
+    if side < 1:
+        raise ValueError(f"routing {routing!r} needs a larger grid than {layout.side}×{layout.side}.")
+    return layer, Layout(capsules, side, pose_size)
 
 
 def _named(choices: dict[str, Any], what: str, name: str) -> Any:

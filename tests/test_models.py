@@ -17,6 +17,8 @@ PARAMETERS = {
     "capsnet": 8_215_568 + 160,
     "capsnet-small": 1_280_720 + 160,
     "efficient-capsnet": 161_824 + 1_411_344,
+    # Trunk 130,688, primary 12 · 17 · (128 + 1), W 12 · 10 · 16, β 2 · 10.
+    "em-capsnet": 158_944 + 1_411_344,
 }
 
 
@@ -64,12 +66,14 @@ def test_every_configuration_runs_forward_and_backward_on_one_image(name):
     out = model(x)
     assert model.info.name == name and len(model.info.class_names) == 10
     assert out.lengths.shape == (1, 10) and out.poses.shape == (1, 10, 16)
-    assert out.coupling.shape == (1, model.routing.weight.shape[0], 10) and out.trace is None
-    torch.testing.assert_close(out.lengths, lengths(out.poses))
+    assert out.coupling.shape[::2] == (1, 10) and out.trace is None
+    if name != "em-capsnet":  # whose lengths are activations of their own
+        torch.testing.assert_close(out.lengths, lengths(out.poses))
     # Room to learn in both directions; the exponential squash has slope 1 even at zero.
     least = 0.005 if model.config["routing"] == "self-attention" else 0.05
     assert least < out.lengths.mean() < 0.9
-    loss = margin_loss(out.lengths, torch.tensor([3])) + 0.0005 * reconstruction_loss(model.decode(out.poses), x)
+    picture = model.decode(out.poses, torch.tensor([3]))
+    loss = margin_loss(out.lengths, torch.tensor([3])) + 0.0005 * reconstruction_loss(picture, x)
     loss.backward()
     for name, p in model.named_parameters():
         assert p.grad.isfinite().all() and p.grad.abs().max() > 0, name
@@ -85,23 +89,55 @@ def test_other_sizes_and_channels(small, channels, size, side):
     assert (model.info.in_channels, model.info.input_size) == (channels, size)
 
 
+MATRIX = {"primary": "matrix", "primary_options": {"types": 2, "kernel": 14}}
+NETWORKS = [
+    *({"routing": name} for name in ROUTING if not name.startswith("em")),
+    {**MATRIX, "routing": "em"},
+    {"projection": 2},
+    {"hidden": [{"routing": "dynamic", "capsules": 6, "pose_size": 8}]},
+    {"hidden": [{"routing": "windowed", "capsules": 6, "pose_size": 8, "options": {"window": 3}}], "projection": 3},
+    {**MATRIX, "hidden": [{"routing": "em-conv", "capsules": 3, "pose_size": 16}], "routing": "em"},
+]
+
+
 @pytest.mark.parametrize("batch", [1, 6])
-@pytest.mark.parametrize("name", ROUTING)
-def test_every_routing_serves_the_same_network(small, name, batch):
+@pytest.mark.parametrize("settings", NETWORKS, ids=str)
+def test_every_routing_serves(small, settings, batch):
     torch.manual_seed(0)
-    model, x = create_model("small", routing=name).eval(), images(batch)
+    model, x = create_model("small", **settings).eval(), images(batch)
     out = model(x, trace=True)
-    assert out.poses.shape == (batch, 10, 16) and out.coupling.shape == (batch, 72, 10)
-    assert (out.lengths < 1).all() and out.trace[-1]["coupling"].shape == (batch, 72, 10)
+    assert out.poses.shape == (batch, 10, 16) and out.coupling.shape[::2] == (batch, 10)
+    assert (out.lengths < 1).all() and torch.equal(out.trace[-1]["coupling"], out.coupling)
     alone = model(x[:1])
     torch.testing.assert_close(alone.lengths, out.lengths[:1], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(alone.coupling, out.coupling[:1], rtol=1e-4, atol=1e-5)
     margin_loss(out.lengths, torch.arange(batch)).backward()
-    trained = [p for module in (model.trunk, model.primary, model.routing) for p in module.parameters()]
+    decoder = set(model.decoder.parameters())
+    trained = [p for p in model.parameters() if p not in decoder]
     assert all(p.grad.isfinite().all() and p.grad.abs().max() > 0 for p in trained)
     again = CapsNet(**json.loads(json.dumps(model.config)))
     again.load_state_dict(model.state_dict())
     assert torch.equal(again.eval()(x).lengths, out.lengths)
+
+
+def test_projected_capsules_are_routed_by_a_product_of_two_matrices(small):
+    """Uniform coupling of projected capsules is uniform coupling of the capsules with W P in the place of W."""
+    model = create_model("small", projection=2, routing_options={"iterations": 1}).double()
+    plain = create_model("small", routing_options={"iterations": 1}).double()
+    with torch.no_grad():
+        product = torch.einsum("pa,ipjd->iajd", model.projection.linear.weight, model.routing.weight)
+        plain.load_state_dict({**model.state_dict(), "routing.weight": product}, strict=False)
+    x = images(3, dtype=torch.float64)
+    assert model.routing.weight.numel() * 2 == plain.routing.weight.numel()
+    torch.testing.assert_close(model(x).poses, plain(x).poses)
+
+
+def test_matrix_capsules_are_drawn_only_for_a_given_digit():
+    model = create_model("em-capsnet").eval()
+    out = model(images(2))
+    assert model.decode(out.poses, out.lengths.argmax(1)).shape == (2, 1, 28, 28)
+    with pytest.raises(ValueError, match="pass digits: out.lengths.argmax"):
+        model.decode(out.poses)
 
 
 def test_other_classes_and_poses(small):
@@ -276,7 +312,17 @@ def test_poses_of_another_shape(model, shape):
         ({"input_size": 16}, "input_size is 16; this network needs at least 17."),
         ({"input_size": -3}, "input_size is -3; this network needs at least 17."),
         ({"trunk": "oak"}, "there is no trunk 'oak'; choose one of conv, efficient."),
-        ({"primary": "linear"}, "there is no primary 'linear'; choose one of conv, depthwise."),
+        ({"primary": "linear"}, "there is no primary 'linear'; choose one of conv, depthwise, matrix."),
+        ({"routing": "em"}, "EM routing is for poses of 16 numbers, not from 8 to 16."),
+        ({"projection": 0}, "projection is 0; it must be at least 1."),
+        (
+            {"primary": "matrix", "primary_options": {"types": 2}, "routing": "em-conv"},
+            "routing 'em-conv' leaves 3240 capsules for 10 classes; use it hidden.",
+        ),
+        (
+            {"primary": "matrix", "primary_options": {"kernel": 19}, "routing": "em-conv"},
+            "routing 'em-conv' needs a larger grid than 2×2.",
+        ),
         ({"routing_options": {"iterations": 0}}, "iterations is 0; routing needs at least 1."),
     ],
 )

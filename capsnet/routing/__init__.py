@@ -9,7 +9,9 @@ from collections.abc import Callable
 from torch import nn
 
 from capsnet.layers import Layout
+from capsnet.matrix import POSE
 from capsnet.routing.dynamic import DynamicRouting
+from capsnet.routing.em import EMConvRouting, EMRouting
 from capsnet.routing.self_attention import MultiHeadAttentionRouting, SelfAttentionRouting
 from capsnet.routing.sparse_attention import SparseAttentionRouting
 from capsnet.routing.windowed import WindowedRouting
@@ -24,10 +26,23 @@ def _counted(layer: type[nn.Module]) -> Callable[..., nn.Module]:
     return build
 
 
+def _matrix(layer: type[nn.Module]) -> Callable[..., nn.Module]:
+    """A layer of matrix capsules, which asks for their types; poses are 4×4 on both sides."""
+
+    def build(layout: Layout, out_capsules: int, out_dim: int, **options) -> nn.Module:
+        if (layout.dim, out_dim) != (POSE, POSE):
+            raise ValueError(f"EM routing is for poses of {POSE} numbers, not from {layout.dim} to {out_dim}.")
+        return layer(layout.types, out_capsules, **options)
+
+    return build
+
+
 ROUTING: dict[str, Callable[..., nn.Module]] = {
     "dynamic": _counted(DynamicRouting),
     "self-attention": _counted(SelfAttentionRouting),
     "multi-head-attention": _counted(MultiHeadAttentionRouting),
     "sparse-attention": _counted(SparseAttentionRouting),
     "windowed": _counted(WindowedRouting),
+    "em": _matrix(EMRouting),
+    "em-conv": _matrix(EMConvRouting),  # between capsules on grids; `out_capsules` are the types of its own grid
 }

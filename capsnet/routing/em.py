@@ -235,6 +235,10 @@ class EMConvRouting(_EM):
                 raise ValueError(f"{name} is {value}; it must be at least 1.")
         self.kernel, self.stride = kernel, stride
 
+    def map_size(self, side: int) -> int:
+        """Side of the parents' grid above one of `side`; nothing is left below 1."""
+        return (side - self.kernel) // self.stride + 1
+
     def _children(self, grid: tuple[int, int]) -> tuple[Tensor, tuple[int, int]]:
         if min(grid) < self.kernel:
             raise ValueError(f"windows of {self.kernel}×{self.kernel} do not fit a grid of {grid[0]}×{grid[1]}.")
