@@ -4,8 +4,8 @@ SILENT = 0.5  # a longest capsule below this is no answer
 CLOSE = 0.2  # two capsules nearer than this are rivals
 CLEAR = 0.8  # from here on the page speaks without a "looks like"
 
-EMPTY = "The sheet is empty.", "Draw a digit, take a random one or upload a picture."
-SILENCE = "The server cannot be reached.", "Your drawing stays on the pad; the next stroke asks again."
+EMPTY = "The sheet is empty.", "Draw a digit, or choose one with the buttons."
+SILENCE = "The server cannot be reached.", "Your drawing stays; the next stroke asks again."
 TITLE = "Draw a digit, bend its pose"
 LEAD = (
     "Ten capsules look at your digit, and each answers with a vector. "
