@@ -10,6 +10,7 @@ Items whose label is no class of the model are left out.
 import csv
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from capsnet.data import DataError, Images, to_float
 from capsnet.digits import prepare_digit
+from capsnet.errors import EmptyDrawingError, InvalidDrawingError
 from capsnet.models import CapsNet
 
 PER_WRITER = 5  # items of each label that one writer may contribute: an even sample of writers
@@ -63,6 +65,20 @@ def evaluate_mnist(model: CapsNet, data: Images) -> Result:
     return evaluate_images(model, to_float(data.images), [str(label) for label in data.labels.tolist()])
 
 
+def evaluate_drawings(model: CapsNet, drawings: list[Any], labels: list[str]) -> Result:
+    """Read drawings through `prepare_digit`; one in which it finds no digit is read wrongly, as "nothing"."""
+    images: dict[int, Tensor] = {}
+    for n, drawing in enumerate(drawings):
+        with suppress(EmptyDrawingError, InvalidDrawingError):
+            images[n] = prepare_digit(drawing, model.info.input_size)
+    wrong = [(n, label, "nothing") for n, label in enumerate(labels) if n not in images]
+    if images:
+        read = evaluate_images(model, torch.stack(list(images.values())), [labels[n] for n in images])
+        numbers = list(images)
+        wrong += [(numbers[n], label, answer) for n, label, answer in read.wrong]
+    return Result(len(labels), len(wrong), sorted(wrong))
+
+
 def evaluate_drawn(model: CapsNet, folder: Path) -> dict[str, Result]:
     """Error on each set of digits in `folder`, drawings passing through `prepare_digit`.
 
@@ -76,9 +92,7 @@ def evaluate_drawn(model: CapsNet, folder: Path) -> dict[str, Result]:
         kept = [n for n, label in enumerate(labels) if label in model.info.class_names]
         if len(kept) < len(labels) / 2:  # a set of letters or symbols
             continue
-        size = model.info.input_size
-        images = torch.stack([prepare_digit(drawings[n], size) for n in kept])
-        results[path.stem] = evaluate_images(model, images, [labels[n] for n in kept])
+        results[path.stem] = evaluate_drawings(model, [drawings[n] for n in kept], [labels[n] for n in kept])
     if not results:
         raise DataError(f"{folder} holds no sets of drawn digits; their form is described in capsnet/evaluation.py.")
     return results

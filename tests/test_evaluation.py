@@ -13,7 +13,15 @@ import torch
 from PIL import Image
 
 from capsnet.data import DataError, Images
-from capsnet.evaluation import Result, _even_sample, evaluate_drawn, evaluate_images, evaluate_mnist, load_drawings
+from capsnet.evaluation import (
+    Result,
+    _even_sample,
+    evaluate_drawings,
+    evaluate_drawn,
+    evaluate_images,
+    evaluate_mnist,
+    load_drawings,
+)
 from capsnet.models import create_model
 from capsnet.pens import pen_digits
 
@@ -114,6 +122,16 @@ def test_sets_of_digits_are_read_and_sets_of_letters_left_out(tmp_path):
     assert list(results) == ["mixed"] and results["mixed"].images == 2  # without the x
     with pytest.raises(DataError, match="holds no sets of drawn digits"):
         evaluate_drawn(create_model("capsnet-small").eval(), tmp_path / "nowhere")
+
+
+def test_a_drawing_without_a_digit_is_read_wrongly():
+    images, labels = pen_digits(3, 0)
+    blank, classes = np.full((28, 28), 255, np.uint8), [str(label) for label in labels]
+    model = create_model("capsnet-small").eval()
+    read = evaluate_drawings(model, list(images), classes)
+    mixed = evaluate_drawings(model, [blank, *images], ["4", *classes])
+    assert mixed.images == 4 and mixed.wrong == [(0, "4", "nothing"), *((n + 1, a, b) for n, a, b in read.wrong)]
+    assert evaluate_drawings(model, [blank], ["4"]).wrong == [(0, "4", "nothing")]
 
 
 @pytest.fixture
