@@ -5,7 +5,23 @@ from typing import Any
 
 from capsnet.checkpoint import read_json, write_atomically
 
-TITLE = {"capsnet": "CapsNet with dynamic routing", "capsnet-small": "Small CapsNet with dynamic routing"}
+SABOUR = (
+    "Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* (https://arxiv.org/abs/1710.09829), with the "
+    "routing bias of the authors' code"
+)
+# Title and source of each configuration
+ABOUT = {
+    "capsnet": ("CapsNet with dynamic routing", SABOUR),
+    "capsnet-small": ("Small CapsNet with dynamic routing", SABOUR),
+    "efficient-capsnet": (
+        "Efficient-CapsNet with self-attention routing",
+        "Mazzia, Salvetti, Chiaberge 2021, *Efficient-CapsNet* (https://arxiv.org/abs/2101.12491)",
+    ),
+    "em-capsnet": (
+        "Matrix capsules with EM routing",
+        "Hinton, Sabour, Frosst 2018, *Matrix capsules with EM routing*, on the trunk of Efficient-CapsNet",
+    ),
+}
 
 
 def write_card(folder: Path, parameters: int) -> None:
@@ -16,16 +32,17 @@ def write_card(folder: Path, parameters: int) -> None:
 
 def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
     name, best, run = config["name"], metrics["validation"], metrics["run"]
-    train = f"python train/train_mnist.py --model {name}" + " --compile" * training["compile"]
+    title, source = ABOUT.get(name, (name, f"capsnet.models, routing {config['routing']!r}"))
+    train = run["command"]
+    few = f", at most {training['max_batches']} batches an epoch" if training["max_batches"] else ""
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
     lines = [
         _front_matter(metrics),
-        f"# {TITLE.get(name, name)}",
+        f"# {title}",
         "",
         f"Reads one handwritten digit of {config.get('input_size', 28)}×{config.get('input_size', 28)} pixels and "
         f"redraws it from a pose of 16 numbers. {parameters:,} parameters, stored in fp16.",
-        "Network, losses and routing: Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* "
-        "(https://arxiv.org/abs/1710.09829), with the routing bias of the authors' code.",
+        f"Network and routing: {source}.",
         "",
         "```python",
         "import capsnet",
@@ -35,7 +52,7 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         "",
         "## Training",
         "",
-        f"`{train}`: the first 55,000 images of MNIST's training files, "
+        f"`{train}`: the first 55,000 images of MNIST's training files{few}, "
         f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
         f"Adam with peak learning rate {training['learning_rate']}, reconstruction weight "
         f"{training['reconstruction_weight']} on the sum of squared pixel errors "
@@ -57,9 +74,10 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         lines += [_row("MNIST test", test, f"python train/evaluate.py --model {name} --suite mnist")]
     drawn = f"python train/evaluate.py --model {name} --suite drawn --data-dir DIR"
     lines += [_row(f"drawn digits: {key}", result, drawn) for key, result in metrics.get("drawn", {}).items()]
+    once = "The test set was run once, after all choices. " if "test" in metrics else ""
     lines += [
         "",
-        "The test set was run once, after all choices. Drawn digits chose preprocessing and augmentation, so theirs "
+        f"{once}Drawn digits chose preprocessing and augmentation, so theirs "
         "are development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
         "",
         "## Limits",

@@ -20,6 +20,8 @@ def prepare_digit(drawing, size=28):
     a tensor (H, W) or (1..4, H, W) likewise. A size other than 28 scales MNIST's layout.
     Raises EmptyDrawingError or InvalidDrawingError, both ValueError, with one sentence for the person who drew.
     """
+    if not isinstance(size, int) or size < 8:
+        raise ValueError(f"size is {size!r}; it must be a whole number of pixels, at least 8.")
     if isinstance(drawing, dict):
         if "strokes" not in drawing:
             raise InvalidDrawingError('The drawing has no "strokes": pass {"strokes": [[[x, y], ...], ...]}.')

@@ -141,6 +141,7 @@ class DepthwiseCapsules(nn.Module):
 
     def __init__(self, channels: int = 128, dim: int = 8, kernel: int = 9):
         super().__init__()
+        at_least_one(dim=dim, kernel=kernel)
         if channels % dim:
             raise ValueError(f"channels is {channels}; capsules of {dim} need a multiple of {dim}.")
         self.types, self.dim = channels // dim, dim

@@ -122,7 +122,9 @@ class CapsNet(nn.Module):
         super().__init__()
         # What rebuilds this model: config.json.
         self.config = {key: value for key, value in config.items() if value is not None}
-        class_names = list(class_names or "0123456789")
+        class_names = list("0123456789" if class_names is None else class_names)
+        if len(set(class_names)) < max(len(class_names), 2):
+            raise ValueError(f"class_names are {class_names}; give at least two, each another word.")
         at_least_one(pose_size=pose_size)
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
@@ -192,9 +194,13 @@ class CapsNet(nn.Module):
         if digits is None and isinstance(self.routing, EMRouting):
             raise ValueError("poses of matrix capsules do not say which is active; pass digits: out.lengths.argmax(1).")
         digits = longest(poses) if digits is None else torch.as_tensor(digits, device=poses.device)
-        if digits.shape != poses.shape[:1]:
-            given = tuple(digits.shape)
+        if digits.shape != poses.shape[:1] or digits.dtype.is_floating_point or digits.dtype == torch.bool:
+            given = f"{tuple(digits.shape)} of {digits.dtype}"
             raise ValueError(f"digits have shape {given}; pass ({len(poses)},), a class index for each pose.")
+        # Not on a GPU, which would have to finish first, nor compiled, where values are not known yet.
+        looked_at = digits.device.type == "cpu" and not torch.compiler.is_compiling()
+        if looked_at and not ((digits >= 0) & (digits < poses.shape[1])).all():
+            raise ValueError(f"digits are class indices from 0 to {poses.shape[1] - 1}, not {digits.tolist()}.")
         return self.decoder(poses, digits)
 
 
@@ -202,6 +208,7 @@ def _routing_layer(
     layout: Layout, routing: str, capsules: int, pose_size: int, options: dict[str, Any] | None = None
 ) -> tuple[nn.Module, Layout]:
     """The layer that routes the capsules of that layout, and the layout of what it gives."""
+    at_least_one(capsules=capsules, pose_size=pose_size)
     layer = _named(ROUTING, "routing", routing)(layout, capsules, pose_size, **(options or {}))
     side = layer.map_size(layout.side) if hasattr(layer, "map_size") else 1
     if side < 1:
@@ -218,7 +225,12 @@ def _named(choices: dict[str, Any], what: str, name: str) -> Any:
 def create_model(name: str, **overrides: Any) -> CapsNet:
     """A new, untrained model of a named configuration, with some of its settings replaced.
 
+    The options of a trunk, primary or routing that is replaced by another go with it.
+
     Raises:
         ValueError: no such configuration.
     """
-    return CapsNet(**{"name": name, **_named(CONFIGS, "configuration", name), **overrides})
+    config = _named(CONFIGS, "configuration", name)
+    replaced = [f"{part}_options" for part in ("trunk", "primary", "routing") if part in overrides]
+    config = {key: value for key, value in config.items() if key not in replaced}
+    return CapsNet(**{"name": name, **config, **overrides})

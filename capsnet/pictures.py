@@ -25,11 +25,17 @@ def read_picture(drawing):
     if isinstance(drawing, (str, os.PathLike)):
         return read_file(drawing)
     if isinstance(drawing, Image.Image):
-        return read_image(drawing)
+        try:
+            return read_image(drawing)
+        except InvalidDrawingError:
+            raise
+        except (OSError, SyntaxError, ValueError, EOFError) as error:  # Pillow decodes only now, perhaps a closed file
+            raise InvalidDrawingError(f"The picture cannot be decoded ({error}): pass a whole one.") from None
     if isinstance(drawing, np.ndarray):
         return read_array(drawing)
     if isinstance(drawing, torch.Tensor):
         tensor = drawing.detach().cpu()
+        tensor = tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
         return read_array((tensor.movedim(0, -1) if tensor.ndim == 3 else tensor).numpy())
     raise InvalidDrawingError(
         f"A drawing cannot be of type {type(drawing).__name__}: pass a picture, array, file path or strokes."
@@ -38,7 +44,7 @@ def read_picture(drawing):
 
 def read_file(path):
     """A picture file's first frame, see read_picture."""
-    name = os.path.basename(os.fspath(path)) or os.fspath(path)
+    name = os.path.basename(os.fspath(path)) or os.fspath(path) or "without a name"
     if os.path.isdir(path):
         raise InvalidDrawingError(f"{name} is a folder: pass a picture file.")
     if not os.path.exists(path):

@@ -147,7 +147,7 @@ def train(
     write_json(out / "training.json", asdict(config))
     write_json(
         out / "metrics.json",
-        {"validation": progress.best, "run": _circumstances(progress, device), "history": progress.history},
+        {"validation": progress.best, "run": _circumstances(config, progress, device), "history": progress.history},
     )
     write_card(out, sum(p.numel() for p in model.parameters()))
     return model
@@ -322,8 +322,22 @@ def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
     )
 
 
-def _circumstances(progress: Progress, device: torch.device) -> dict[str, Any]:
+def command(config: TrainingConfig) -> str:
+    """The command line that trains with this configuration."""
+
+    def flat(settings: TrainingConfig) -> dict[str, Any]:
+        values = asdict(settings)
+        return values.pop("augmentation") | values
+
+    given, usual = flat(config), flat(TrainingConfig(model=config.model))
+    changed = {name.replace("_", "-"): value for name, value in given.items() if value != usual.get(name)}
+    options = [f" --{name}" if value is True else f" --{name} {value}" for name, value in changed.items()]
+    return f"python train/train_mnist.py --model {config.model}" + "".join(options)
+
+
+def _circumstances(config: TrainingConfig, progress: Progress, device: torch.device) -> dict[str, Any]:
     return {
+        "command": command(config),
         "epochs": progress.epoch,
         "seconds": round(progress.seconds),
         "device": device_name(device),

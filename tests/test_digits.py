@@ -302,3 +302,27 @@ def test_yellow_paper():
 def test_an_open_file_is_no_drawing():
     with open(__file__, "rb") as file, pytest.raises(InvalidDrawingError, match="type BufferedReader"):
         prepare_digit(file)
+
+
+def test_pil_images_that_cannot_be_decoded(tmp_path):
+    path = tmp_path / "seven.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (60, 60), np.uint8)).save(path)
+    path.write_bytes(path.read_bytes()[:900])
+    closed = Image.new("L", (30, 30), 255)
+    closed.close()
+    for image in (Image.open(path), closed):
+        with pytest.raises(InvalidDrawingError, match="^The picture cannot be decoded"):
+            prepare_digit(image)
+
+
+def test_tensors_of_half_precision():
+    paper = torch.zeros(28, 28)
+    paper[6:22, 13:16] = 1
+    for dtype in (torch.float16, torch.bfloat16):
+        torch.testing.assert_close(prepare_digit(paper.to(dtype)), prepare_digit(paper))
+
+
+@pytest.mark.parametrize("size", [0, -3, 7, 2.5, "28", None])
+def test_sizes_that_no_picture_has(size):
+    with pytest.raises(ValueError, match="it must be a whole number of pixels, at least 8"):
+        prepare_digit({"strokes": [[[0, 0], [0, 9]]]}, size)

@@ -239,8 +239,13 @@ def test_decode_draws_the_given_digit_or_the_longest_capsule(model):
 def test_decode_takes_a_list_of_digits_of_the_right_length(model):
     poses = torch.rand(2, 10, 16)
     assert torch.equal(model.decode(poses, [3, 5]), model.decode(poses, torch.tensor([3, 5])))
-    with pytest.raises(ValueError, match=r"digits have shape \(1,\); pass \(2,\)"):
+    with pytest.raises(ValueError, match=r"digits have shape \(1,\) of torch.int64; pass \(2,\)"):
         model.decode(poses, [3])
+    with pytest.raises(ValueError, match=r"digits have shape \(2,\) of torch.float32; pass \(2,\)"):
+        model.decode(poses, [3.0, 1.0])
+    for beyond in ([3, 10], [-1, 0]):
+        with pytest.raises(ValueError, match="digits are class indices from 0 to 9, not"):
+            model.decode(poses, beyond)
 
 
 def test_trace(model):
@@ -313,7 +318,11 @@ def test_poses_of_another_shape(model, shape):
         ({"input_size": -3}, "input_size is -3; this network needs at least 17."),
         ({"trunk": "oak"}, "there is no trunk 'oak'; choose one of conv, efficient."),
         ({"primary": "linear"}, "there is no primary 'linear'; choose one of conv, depthwise, matrix."),
-        ({"routing": "em"}, "EM routing is for poses of 16 numbers, not from 8 to 16."),
+        ({"routing": "em"}, 'EM routing is for poses of 16 numbers, not from 8 to 16; take primary="matrix" below it.'),
+        ({"class_names": []}, "class_names are []; give at least two, each another word."),
+        ({"class_names": ["a", "a"]}, "class_names are ['a', 'a']; give at least two, each another word."),
+        ({"primary": "depthwise", "primary_options": {"dim": 0}}, "dim is 0; it must be at least 1."),
+        ({"hidden": [{"routing": "dynamic", "capsules": 0, "pose_size": 8}]}, "capsules is 0; it must be at least 1."),
         ({"projection": 0}, "projection is 0; it must be at least 1."),
         (
             {"primary": "matrix", "primary_options": {"types": 2}, "routing": "em-conv"},
@@ -330,6 +339,12 @@ def test_impossible_settings(settings, message):
     with pytest.raises(ValueError) as error:
         create_model("capsnet-small", **settings)
     assert str(error.value) == message
+
+
+def test_options_of_a_replaced_part_go_with_it():
+    model = create_model("capsnet-small", primary="depthwise")
+    assert model.config["trunk_options"] == {"channels": 64} and "primary_options" not in model.config
+    assert (model.primary.types, model.primary.dim) == (8, 8)
 
 
 def test_unknown_routing():

@@ -10,7 +10,7 @@ import torch
 
 from capsnet.checkpoint import load_model
 from capsnet.data import Augmentation, DataError
-from capsnet.training import TrainingConfig
+from capsnet.training import TrainingConfig, command
 
 SCRIPT = Path(__file__).resolve().parent.parent / "train" / "train_mnist.py"
 
@@ -42,6 +42,21 @@ def test_defaults_are_those_of_the_configuration(script):
     options, config = script.parse([])
     assert config == TrainingConfig()
     assert options.data_dir == str(SCRIPT.parent.parent / "data") and "out" not in vars(options) and not options.resume
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TrainingConfig(),
+        TrainingConfig(model="capsnet-small", epochs=3, compile=True, learning_rate=2e-5, seed=7, max_batches=2),
+        TrainingConfig(augmentation=Augmentation(shift=1.5, thickness=0.0), precision="fp32"),
+    ],
+    ids=str,
+)
+def test_command_of_the_card_gives_the_configuration(script, config):
+    python, path, *arguments = command(config).split()
+    assert (python, path) == ("python", "train/train_mnist.py")
+    assert script.parse(arguments)[1] == config
 
 
 def test_options(script):
@@ -147,6 +162,9 @@ def test_interrupted(script, main, monkeypatch, tmp_path, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(script, "train", interrupt)
+    assert main("--out", tmp_path) == 130
+    assert capsys.readouterr().err == "stopped; nothing was trained yet\n"
+    (tmp_path / "checkpoint.safetensors").touch()
     assert main("--out", tmp_path) == 130
     error = capsys.readouterr().err
     assert "--resume" in error and str(tmp_path) in error

@@ -18,6 +18,7 @@ from capsnet.checkpoint import ModelError  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
+from capsnet.run import CHECKPOINT  # noqa: E402
 from capsnet.training import TrainingConfig, train  # noqa: E402
 
 
@@ -70,7 +71,9 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"stopped; the same command with --resume goes on from {out}", file=sys.stderr)
+        kept = (out / CHECKPOINT).exists()
+        rest = f"the same command with --resume goes on from {out}" if kept else "nothing was trained yet"
+        print(f"stopped; {rest}", file=sys.stderr)
         return 130
     return 0
 

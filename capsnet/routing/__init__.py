@@ -31,7 +31,8 @@ def _matrix(layer: type[nn.Module]) -> Callable[..., nn.Module]:
 
     def build(layout: Layout, out_capsules: int, out_dim: int, **options) -> nn.Module:
         if (layout.dim, out_dim) != (POSE, POSE):
-            raise ValueError(f"EM routing is for poses of {POSE} numbers, not from {layout.dim} to {out_dim}.")
+            sizes = f"not from {layout.dim} to {out_dim}"
+            raise ValueError(f'EM routing is for poses of {POSE} numbers, {sizes}; take primary="matrix" below it.')
         return layer(layout.types, out_capsules, **options)
 
     return build
