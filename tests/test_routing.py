@@ -86,16 +86,17 @@ def test_equals_the_textbook_in_values_and_gradients(options, batch):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
 
 
-def test_coupling_counts_as_a_constant():
-    """The gradient is that of the last iteration alone, and the one through all iterations is another."""
-    routing, given = layer(), capsules()
+@pytest.mark.parametrize("batch", [STORED, FACTORED])
+def test_gradients_flow_through_all_iterations(batch):
+    """With the coupling as a constant they are others."""
+    routing, given = layer(), capsules(batch)
     out = routing(given)
-    assert not out.coupling.requires_grad
     (ours,) = torch.autograd.grad(out.capsules.poses.sum(), routing.weight)
-    v, _ = textbook.route(textbook.votes(given.poses, routing.weight), bias=routing.bias, through_all=True)
-    (full,) = torch.autograd.grad(v.sum(), routing.weight)
-    assert ours.abs().max() > 0
-    assert (ours - full).abs().max() > 0.01 * full.abs().max()
+    votes = textbook.votes(given.poses, routing.weight)
+    v = squash(torch.einsum("bij,bijd->bjd", out.coupling.detach(), votes) + routing.bias)
+    (last,) = torch.autograd.grad(v.sum(), routing.weight)
+    torch.testing.assert_close(v, out.capsules.poses)
+    assert (ours - last).abs().max() > 0.01 * ours.abs().max()
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,9 @@ def test_one_iteration_is_a_linear_map(batch):
     torch.testing.assert_close(out.coupling, torch.full((batch, CHILDREN, J), 1 / J, dtype=torch.float64))
 
 
-def test_gradcheck_of_one_iteration():
-    routing = layer(iterations=1)
+@pytest.mark.parametrize("options", [{"iterations": 1}, {}, {"agreement": "cosine"}, {"agreement": "distance"}], ids=str)
+def test_gradcheck(options):
+    routing = layer(**options)
 
     def poses(u):
         return routing(Capsules(u, lengths(u))).capsules.poses
@@ -269,7 +271,7 @@ def test_trace(batch):
         torch.testing.assert_close(step["coupling"], c)
         torch.testing.assert_close(step["capsules"].poses, v)
         torch.testing.assert_close(step["capsules"].activations, textbook.length(v))
-        assert not step["capsules"].poses.requires_grad
+        assert not step["capsules"].poses.requires_grad and not step["coupling"].requires_grad
     torch.testing.assert_close(out.trace[-1]["coupling"], out.coupling)
 
 

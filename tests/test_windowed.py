@@ -47,7 +47,7 @@ def looped(routing, u, grid, **options):
             _, coupling = textbook.route(votes[:, inside], bias=routing.bias, **options)
             total[:, inside] += coupling
             count[inside] += 1
-    coupling = (total / count).detach()
+    coupling = total / count
     s = (coupling[..., None] * votes).sum(1) + (0 if routing.bias is None else routing.bias)
     return textbook.squash(s), coupling
 

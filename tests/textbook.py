@@ -30,20 +30,15 @@ def route(
     temperature: float = 1.0,
     leaky: bool = False,
     agreement: str = "dot",
-    through_all: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Procedure 1: û (B, I, J, D) → v (B, J, D) and c (B, I, J). The paper's agreement is "dot".
-
-    Gradients flow through all iterations or, where the coupling counts as a constant, through the last one only.
-    """
+    """Procedure 1: û (B, I, J, D) → v (B, J, D) and c (B, I, J). The paper's agreement is "dot"."""
     b = torch.zeros_like(u_hat[..., 0])  # (B, I, J)
     for _ in range(iterations):
-        logits = b if through_all else b.detach()
         if leaky:
-            nowhere = torch.zeros_like(logits[:, :, :1])
-            c = torch.softmax(torch.cat([logits, nowhere], 2) / temperature, dim=2)[:, :, :-1]
+            nowhere = torch.zeros_like(b[:, :, :1])
+            c = torch.softmax(torch.cat([b, nowhere], 2) / temperature, dim=2)[:, :, :-1]
         else:
-            c = torch.softmax(logits / temperature, dim=2)  # over the output capsules
+            c = torch.softmax(b / temperature, dim=2)  # over the output capsules
         s = torch.einsum("bij,bijd->bjd", c, u_hat)
         if bias is not None:
             s = s + bias
@@ -71,13 +66,12 @@ def primary_capsules(features: Tensor, weight: Tensor, bias: Tensor, types: int,
 class CapsNet:
     """Takes a copy of the weights of a `capsnet.models.CapsNet`: `self.weights`, by the names they have there."""
 
-    def __init__(self, model, through_all: bool = False):
+    def __init__(self, model):
         self.weights = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
         self.types, self.dim = model.primary.types, model.primary.dim
         self.shape = model.decoder.image_shape
         routing = model.routing
         self.options = {name: getattr(routing, name) for name in ("iterations", "temperature", "leaky", "agreement")}
-        self.through_all = through_all
 
     def __call__(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """images (B, C, H, W) → lengths (B, K), poses (B, K, P), coupling (B, I, K)."""
@@ -85,7 +79,7 @@ class CapsNet:
         features = F.relu(F.conv2d(images, w["trunk.conv.weight"], w["trunk.conv.bias"]))
         u = primary_capsules(features, w["primary.conv.weight"], w["primary.conv.bias"], self.types, self.dim)
         u_hat = votes(u, w["routing.weight"])
-        v, c = route(u_hat, bias=w.get("routing.bias"), through_all=self.through_all, **self.options)
+        v, c = route(u_hat, bias=w.get("routing.bias"), **self.options)
         return length(v), v, c
 
     def decode(self, poses: Tensor, digits: Tensor) -> Tensor:

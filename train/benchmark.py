@@ -94,9 +94,9 @@ def convolutions(model: CapsNet, images: torch.Tensor, low_precision: bool) -> t
 
 
 def textbook_step(images: torch.Tensor, labels: torch.Tensor, device: torch.device) -> Callable[[], object]:
-    """Plain float32, every vote stored, gradients through all iterations."""
+    """Plain float32, every vote stored."""
     model = create_model("capsnet").to(device)
-    textbook = Textbook(model, through_all=True)
+    textbook = Textbook(model)
     optimizer = torch.optim.Adam(textbook.weights.values())
 
     def step() -> None:

