@@ -41,7 +41,7 @@ class DynamicRouting(nn.Module):
     """Route I capsules of `in_dim` to J capsules of `out_dim`.
 
     Gradients flow through all iterations, as in the authors' code. Taking the coupling coefficients for constants is
-    faster, but costs accuracy: with train/train_mnist.py on a third of MNIST, 1.24 % error became 1.14 %.
+    faster, but makes more errors: 8 % more after a short training of the small network.
 
     Args:
         in_capsules, in_dim: I and A.
@@ -171,7 +171,9 @@ class FactoredVotes:
     """The same sums from u (B, I, A) and W (I, A, J, D), without the votes."""
 
     def __init__(self, u: Tensor, W: Tensor):
-        self.u, self.W = u, W.flatten(0, 1).transpose(0, 1)  # (B, I, A) and (J, I·A, D)
+        # Children last: the products below then run along memory.
+        self.u = u.mT.contiguous()  # (B, A, I)
+        self.W = W.permute(2, 1, 0, 3).flatten(1, 2)  # (J, A·I, D)
 
     def uniform_sum(self, share: float, bias: Tensor) -> Tensor:
         parents, _, dim = self.W.shape
@@ -179,15 +181,15 @@ class FactoredVotes:
         return torch.add(bias, total, alpha=share)  # (B, J, D)
 
     def weighted_sum(self, c: Tensor, bias: Tensor) -> Tensor:
-        cu = c[..., None] * self.u[:, None]  # (B, J, I, A)
+        cu = c[:, :, None] * self.u[:, None]  # (B, J, A, I)
         return torch.bmm(cu.flatten(2).transpose(0, 1), self.W).transpose(0, 1) + bias  # (B, J, D)
 
     def dot(self, v: Tensor) -> Tensor:
-        Wv = torch.bmm(v.transpose(0, 1), self.W.mT)  # (J, B, I·A)
-        return (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(-1).transpose(0, 1)  # (B, J, I)
+        Wv = torch.bmm(v.transpose(0, 1), self.W.mT)  # (J, B, A·I)
+        return (Wv.unflatten(2, self.u.shape[1:]) * self.u).sum(2).transpose(0, 1)  # (B, J, I)
 
     @cached_property
     def squares(self) -> Tensor:
-        W = self.W.unflatten(1, self.u.shape[1:])  # (J, I, A, D)
-        lengthened = torch.einsum("bia,jiac->bjic", self.u, W @ W.mT)  # |û|² = uᵀ (W Wᵀ) u
-        return (lengthened * self.u[:, None]).sum(-1).clamp_min(0)  # (B, J, I)
+        W = self.W.unflatten(1, self.u.shape[1:])  # (J, A, I, D)
+        metric = torch.einsum("jaid,jcid->jiac", W, W)  # W Wᵀ of every pair
+        return torch.einsum("bai,jiac,bci->bji", self.u, metric, self.u).clamp_min(0)  # |û|² = uᵀ (W Wᵀ) u: (B, J, I)
