@@ -44,7 +44,7 @@ def margin_loss(
     return (present * too_short + down_weight * (1 - present) * too_long).sum(1).mean()
 
 
-def spread_loss(activations: Tensor, labels: Tensor, margin: float) -> Tensor:
+def spread_loss(activations: Tensor, labels: Tensor, margin: float | Tensor) -> Tensor:
     """Spread loss: the right class should be more active than each wrong one, by a margin.
 
     L = Σ_{i≠t} max(0, m − (a_t − a_i))², summed over classes, averaged over the batch.
@@ -66,7 +66,7 @@ def spread_loss(activations: Tensor, labels: Tensor, margin: float) -> Tensor:
     return (wrong * (margin - lead).clamp_min(0).square()).sum(1).mean()
 
 
-def spread_margin(step: int, unit: float = 50_000) -> float:
+def spread_margin(step: float, unit: float = 50_000) -> float:
     """Margin of the spread loss at a training step: from 0.21 along a sigmoid to 0.99, half-way after 4 units.
 
     m = 0.2 + 0.79 · sigmoid(min(10, step / unit − 4)). The loss rises while the margin grows.

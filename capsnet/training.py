@@ -19,9 +19,11 @@ from tqdm import tqdm
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.data import Augmentation, Images, augment, to_float
-from capsnet.losses import margin_loss, reconstruction_loss
+from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, create_model
 from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
+
+LOSSES = ("margin", "spread")
 
 
 @dataclass
@@ -37,6 +39,7 @@ class TrainingConfig:
         clip: largest norm of the gradient.
         reconstruction_weight: of the squared error summed over pixels; 0.0005 is the paper's (0.392 on the mean of
             28×28 pixels), 0.01 the authors' code (7.84).
+        loss: "margin", or "spread", that of matrix capsules, whose margin grows over the whole training.
         m_plus: length from which the capsule of a class that is present is long enough.
         m_minus: length up to which the capsule of an absent class is short enough.
         down_weight: of absent classes in the margin loss.
@@ -57,6 +60,7 @@ class TrainingConfig:
     warm_up: float = 0.5
     clip: float = 1.0
     reconstruction_weight: float = 0.002
+    loss: str = "margin"
     m_plus: float = 0.9
     m_minus: float = 0.1
     down_weight: float = 0.5
@@ -71,6 +75,8 @@ class TrainingConfig:
 
     def check(self) -> None:
         """Raises ValueError for values that cannot work."""
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -174,8 +180,7 @@ def _train_epoch(
                 break
             images, labels = _pick(batch, data, pens)
             images = augment(to_float(images), config.augmentation, generator)
-            rate = _learning_rate(config, progress.epoch + progress.batch / len(batches))
-            sums += step(images, labels, rate)
+            sums += step(images, labels, progress.epoch + progress.batch / len(batches))
             progress.batch += 1
             bar.update(len(labels))
     progress.sums = sums.tolist()  # one synchronisation an epoch
@@ -221,25 +226,26 @@ def _learning_rate(config: TrainingConfig, epoch: float) -> float:
 
 
 def make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Optimizer, device: torch.device):
-    """The step: images (B, C, H, W) float, labels (B,), rate → sums of loss, errors, correct lengths, images."""
+    """The step: images (B, C, H, W) float, labels (B,), epochs done → sums of loss, errors, correct lengths, images."""
     low_precision = use_bf16(config.precision, device)
 
-    def objective(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             out = model(images)
             picture = model.decode(out.poses, labels)
-        loss = margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
+        loss = _class_loss(config, out.lengths, labels, margin)
         return loss + config.reconstruction_weight * reconstruction_loss(picture, images), out.lengths
 
     if config.compile:
         objective = torch.compile(objective)
 
-    def step(images: Tensor, labels: Tensor, rate: float) -> Tensor:
+    def step(images: Tensor, labels: Tensor, epoch: float) -> Tensor:
         model.train()
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = _learning_rate(config, epoch)
         images = images.contiguous(memory_format=torch.channels_last)
-        loss, lengths = objective(images, labels)
+        margin = torch.full((), _spread_margin(config, epoch), device=device)  # a number would be compiled in
+        loss, lengths = objective(images, labels, margin)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
@@ -248,6 +254,17 @@ def make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Opt
             return _sums(loss, lengths, labels)
 
     return step
+
+
+def _class_loss(config: TrainingConfig, lengths: Tensor, labels: Tensor, margin: Tensor | float) -> Tensor:
+    if config.loss == "spread":
+        return spread_loss(lengths, labels, margin)
+    return margin_loss(lengths, labels, config.m_plus, config.m_minus, config.down_weight)
+
+
+def _spread_margin(config: TrainingConfig, epoch: float) -> float:
+    """The margin of the spread loss: nearly all of the authors' schedule, over the whole training."""
+    return spread_margin(8 * epoch / config.epochs, unit=1)
 
 
 def _sums(loss: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
@@ -264,13 +281,13 @@ def _means(sums: list[float]) -> dict[str, float]:
 
 @torch.inference_mode()
 def evaluate(model: CapsNet, data: Images, config: TrainingConfig, batch_size: int = 500) -> dict[str, float]:
-    """Margin loss, error (fraction) and mean length of the correct capsule over `data`."""
+    """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`."""
     model.eval()
     total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
     for start in range(0, len(data), batch_size):
         part = data[start : start + batch_size]
         out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
-        loss = margin_loss(out.lengths, part.labels, config.m_plus, config.m_minus, config.down_weight)
+        loss = _class_loss(config, out.lengths, part.labels, _spread_margin(config, config.epochs))
         total += _sums(loss, out.lengths, part.labels)
     return _means(total.tolist())
 

@@ -10,7 +10,7 @@ import torch
 from capsnet import training
 from capsnet.checkpoint import ModelError, load_model, read_json, read_tensors, save_model, write_tensors
 from capsnet.data import Augmentation, Images, to_float
-from capsnet.losses import margin_loss
+from capsnet.losses import margin_loss, spread_loss
 from capsnet.models import create_model
 from capsnet.run import CHECKPOINT
 from capsnet.training import TrainingConfig, evaluate, measure_pose_range, train, use_bf16
@@ -316,6 +316,21 @@ def test_evaluation_weights_every_image_alike(small, digits):
         assert evaluate(model, seven, config, batch_size=size) == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_spread_loss_trains_with_a_growing_margin(small, digits):
+    """One step of the plain network by hand, at the margin of that moment; and what evaluation calls the loss."""
+    config = configuration(loss="spread", epochs=4, reconstruction_weight=0.0)
+    images, labels = to_float(digits.images[:6]), digits.labels[:6]
+    for epoch, margin in [(0.0, 0.2 + 0.79 / (1 + math.exp(4))), (2.0, 0.595), (3.0, 0.2 + 0.79 / (1 + math.exp(-2)))]:
+        torch.manual_seed(0)
+        model = create_model("small")
+        wanted = spread_loss(model(images).lengths, labels, margin).item()
+        step = training.make_step(config, model, torch.optim.Adam(model.parameters()), torch.device("cpu"))
+        assert step(images, labels, epoch)[0].item() / 6 == pytest.approx(wanted, rel=1e-5)
+    model.eval()
+    wanted = spread_loss(model(images).lengths, labels, 0.2 + 0.79 / (1 + math.exp(-4))).item()
+    assert evaluate(model, digits[:6], config)["loss"] == pytest.approx(wanted, rel=1e-5)
+
+
 def test_pose_range_is_the_middle_98_percent_of_each_class(small, digits):
     torch.manual_seed(0)
     model = create_model("small")
@@ -350,6 +365,7 @@ def test_bf16_where_the_hardware_multiplies_it(monkeypatch, precision, hardware,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"loss": "hinge"}, "loss is 'hinge'; choose one of margin, spread"),
         ({"epochs": 0}, "epochs is 0; it must be at least 1"),
         ({"batch_size": -3}, "batch_size is -3; it must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; it must be above 0"),

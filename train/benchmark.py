@@ -66,7 +66,7 @@ def training_steps(device: torch.device, precision: str, compiled: bool) -> dict
         model = create_model("capsnet").to(device, memory_format=torch.channels_last)
         optimizer = torch.optim.Adam(model.parameters(), fused=True)
         step = make_step(config, model, optimizer, device)
-        return lambda: step(images, labels, 1e-3)
+        return lambda: step(images, labels, config.warm_up)
 
     model = create_model("capsnet").to(device, memory_format=torch.channels_last)
     low_precision = use_bf16(precision, device)

@@ -19,7 +19,7 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import CHECKPOINT  # noqa: E402
-from capsnet.training import TrainingConfig, train  # noqa: E402
+from capsnet.training import LOSSES, TrainingConfig, train  # noqa: E402
 
 
 def descriptions(owner: type) -> dict[str, str]:
@@ -46,7 +46,7 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
             if isinstance(default, bool):
                 settings.add_argument(name, action="store_true", default=default, help=explain[f.name])
             else:
-                choices = {"model": list(CONFIGS), "precision": ["auto", "bf16", "fp32"]}.get(f.name)
+                choices = {"model": list(CONFIGS), "loss": LOSSES, "precision": ["auto", "bf16", "fp32"]}.get(f.name)
                 settings.add_argument(name, type=type(default), default=default, choices=choices, help=explain[f.name])
     given = parser.parse_args(arguments)
     values = vars(given)
