@@ -104,6 +104,14 @@ def test_exactly_three_endpoints_are_public_and_described(client):
     assert all(info["description"] for info in described.values())
 
 
+def test_the_model_is_by_default_the_pages_own(model):
+    described = page.build(model, "mine").get_api_info()["named_endpoints"]
+    assert len(described) == 3
+    for endpoint in described.values():
+        default = {p["parameter_name"]: p["parameter_default"] for p in endpoint["parameters"]}
+        assert default["model"] == "mine"
+
+
 def test_recognize_strokes_is_what_the_model_says(client, model):
     said = client.predict(SEVEN, api_name="/recognize_strokes")
     out = model(capsnet.prepare_digit({"strokes": SEVEN})[None])

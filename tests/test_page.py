@@ -137,6 +137,17 @@ def test_verdict(numbers, suspects, sentence, detail):
     assert words.verdict([numbers.get(k, 0.05) for k in range(10)], NAMES) == (suspects, sentence, detail)
 
 
+def test_sentence_and_bars_round_alike(model):
+    for length in (0.8749, 0.8751, 0.865, 0.625):  # rounded twice, the first would be 0.88 beside the bar
+        poses = torch.zeros(10, 16)
+        poses[7, 0] = length
+        rest = {"image": torch.zeros(1, 28, 28), "poses": poses, "pictures": torch.zeros(10, 1, 28, 28), "digit": 7}
+        lengths_of = poses.norm(dim=-1)
+        suspects, sentence, detail = words.verdict(lengths_of.tolist(), NAMES)
+        said = answer.Answer(lengths=lengths_of, suspects=suspects, sentence=sentence, detail=detail, **rest)
+        assert f"is {lengths.show(said)['figures'][7]} long" in detail
+
+
 def test_ranges_are_low_and_high_of_each_number():
     pose_range = torch.stack([torch.full((2, 3), -0.25), torch.full((2, 3), 0.12345)])
     assert tweak.ranges(pose_range) == [[[-0.25, 0.123]] * 3] * 2

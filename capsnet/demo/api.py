@@ -29,11 +29,11 @@ def add_endpoints(served, served_name: str) -> None:
             loaded[name] = capsnet.load_model(name)
         return loaded[name]
 
-    def recognize(image: gr.FileData, model: str = "capsnet") -> dict:
+    def recognize(image: gr.FileData, model: str = served_name) -> dict:
         """Read the handwritten digit on a picture.
 
         image: a picture file (PNG, JPEG, ...) with one digit, dark on light or light on dark.
-        model: name of the network.
+        model: name of the network, by default the page's own.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
         numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
         """
@@ -43,22 +43,22 @@ def add_endpoints(served, served_name: str) -> None:
             raise gr.Error("Send a picture file, for example PNG or JPEG.", print_exception=False)
         return read(network, lambda: capsnet.prepare_digit(path))
 
-    def recognize_strokes(strokes: list[list[list[float]]], model: str = "capsnet") -> dict:
+    def recognize_strokes(strokes: list[list[list[float]]], model: str = served_name) -> dict:
         """Read a handwritten digit from its strokes.
 
         strokes: [[[x, y], ...], ...], x to the right, y down, in any unit.
-        model: name of the network.
+        model: name of the network, by default the page's own.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
         numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
         """
         return read(named(model), lambda: read_strokes(strokes))
 
-    def decode_pose(digit: int, pose: list[float], model: str = "capsnet") -> gr.FileData:
+    def decode_pose(digit: int, pose: list[float], model: str = served_name) -> gr.FileData:
         """Draw a digit from its pose.
 
         digit: 0 to 9.
         pose: the 16 numbers of its capsule.
-        model: name of the network.
+        model: name of the network, by default the page's own.
         Returns a PNG of 280 × 280 pixels, ink white on black.
         """
         network = named(model)

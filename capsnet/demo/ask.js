@@ -1,8 +1,10 @@
 // Questions to the server, one at a time: of those that come meanwhile only the newest goes out next. `place` is busy
 // until the last one is settled. An answer counts unless a later question's came before it, even after its patience ran out.
+// The newest question, once it is lost for good, is asked again and again while `wanted` says so.
 const HOLD = 1000, PATIENCE = 5000; // ms until the next may go out all the same; until `failed` says that none came
+const REST = 3000; // ms until a lost question is asked again
 
-function asker(place, ask, { answered, failed, patience = () => PATIENCE }) {
+function asker(place, ask, { answered, failed, patience = () => PATIENCE, wanted = () => false }) {
   let waiting = null, held = false, asked = 0, shown = 0;
 
   async function put(question) {
@@ -16,14 +18,18 @@ function asker(place, ask, { answered, failed, patience = () => PATIENCE }) {
     const late = setTimeout(fail, patience(question));
     const answer = await ask(question).catch(() => undefined); // Gradio itself answers undefined when the server is gone
     clearTimeout(late);
-    if (answer === undefined) return fail();
+    if (answer === undefined) {
+      fail();
+      setTimeout(() => number === asked && !waiting && wanted(question) && send(question), REST);
+      return;
+    }
     if (number <= shown) return;
     shown = number;
     place.ariaBusy = String(number < asked || Boolean(waiting));
     answered(answer, question);
   }
 
-  return async (question) => {
+  async function send(question) {
     waiting = question;
     place.ariaBusy = "true";
     if (held) return;
@@ -34,5 +40,7 @@ function asker(place, ask, { answered, failed, patience = () => PATIENCE }) {
       await Promise.race([put(next), new Promise((done) => setTimeout(done, HOLD))]);
     }
     held = false;
-  };
+  }
+
+  return send;
 }

@@ -1,18 +1,17 @@
 const bars = [...element.querySelectorAll(".bar")], verdict = element.querySelector(".verdict");
 
-function show({ lengths, digit, suspects, sentence, detail, pictures }) {
+function show({ lengths, figures, digit, suspects, sentence, detail, pictures }) {
   const bytes = pictures && decode(pictures);
   // Painting reads colours: all of it before anything is written, or the browser works out styles ten times.
   bars.forEach((bar, k) => {
     paint(bar.querySelector("canvas"), bytes && bytes.subarray(k * SIDE * SIDE, (k + 1) * SIDE * SIDE));
   });
   bars.forEach((bar, k) => {
-    const length = lengths[k].toFixed(2);
     bar.querySelector(".fill").style.width = `${100 * lengths[k]}%`;
-    bar.querySelector(".value").textContent = length;
+    bar.querySelector(".value").textContent = figures[k];
     bar.classList.toggle("winner", k === digit);
     bar.disabled = digit === null;
-    bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${length}: bend its pose`);
+    bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${figures[k]}: bend its pose`);
   });
   press(digit);
   verdict.classList.toggle("error", digit === null && !detail);

@@ -34,6 +34,7 @@ def show(answer: Answer) -> dict:
     """What the panel paints of an answer."""
     return {
         "lengths": rounded(answer.lengths),
+        "figures": [words.figure(length) for length in answer.lengths.tolist()],
         "digit": answer.digit,
         "suspects": answer.suspects,
         "sentence": answer.sentence,
@@ -46,6 +47,7 @@ def blank(sentence: str, detail: str, count: int) -> dict:
     """The panel without an answer: no length, no winner, and why."""
     return {
         "lengths": [0.0] * count,
+        "figures": [words.figure(0.0)] * count,
         "digit": None,
         "suspects": [],
         "sentence": sentence,

@@ -9,6 +9,7 @@ const button = (name) => element.querySelector(`[data-do=${name}]`);
 
 const blank = () => ({ kind: "strokes", strokes: [] });
 let sheet = blank(), past = [], stroke = null, waiting = false;
+let deeds = 0; // of the person: what one of them asked for comes too late after the next
 
 // ---- what the pad looks like
 
@@ -63,8 +64,9 @@ const read = asker(canvas, ({ kind, strokes, index, data }) => server.answer({ k
   },
   failed(asked) {
     show(props.silence);
-    note(asked, `${asked.name} was not read: choose it again.`);
+    if (asked.kind === "file") note(asked, `${asked.name} is not read yet.`);
   },
+  wanted: (asked) => asked === sheet,
   patience: ({ data }) => PATIENCE + (data?.length ?? 0) / SLOWEST,
 });
 
@@ -90,6 +92,18 @@ function turnTo(next) {
   send();
 }
 
+function lift() {
+  if (!stroke) return;
+  stroke = null;
+  send();
+}
+
+// What the person does ends the stroke. Returns the deed's number.
+function begin() {
+  lift();
+  return ++deeds;
+}
+
 // ---- drawing
 
 function point(event) {
@@ -113,6 +127,7 @@ function extend(points, next) {
 canvas.addEventListener("pointerdown", (event) => {
   if (!event.isPrimary || event.button !== 0) return;
   event.preventDefault();
+  begin();
   canvas.setPointerCapture(event.pointerId);
   stroke = [point(event)];
   turnTo({ ...blank(), strokes: [...(sheet.kind === "strokes" ? sheet.strokes : []), stroke] });
@@ -124,48 +139,49 @@ canvas.addEventListener("pointermove", (event) => {
   sendSoon();
 });
 for (const end of ["pointerup", "pointercancel"]) {
-  canvas.addEventListener(end, (event) => {
-    if (!stroke || !event.isPrimary) return;
-    stroke = null;
-    send();
-  });
+  canvas.addEventListener(end, (event) => event.isPrimary && lift());
 }
 
 // ---- the buttons
 
 button("undo").addEventListener("click", () => {
+  begin();
   sheet = past.pop();
   send();
   if (!past.length) button("sample").focus(); // a disabled button would lose the focus
 });
 button("clear").addEventListener("click", () => {
+  begin();
   turnTo(blank());
   button("undo").focus();
 });
 button("upload").addEventListener("click", () => file.click());
 
 const pick = asker(button("sample"), ({ previous }) => server.sample(previous), {
-  answered({ index, label, number, pixels }) {
+  answered({ index, label, number, pixels }, { deed }) {
+    if (deed !== deeds) return;
     const picture = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
     paint(picture, decode(pixels), getComputedStyle(canvas).color);
-    turnTo({ kind: "sample", index, picture, caption: `MNIST test digit ${number}, labelled ${label}.` });
+    turnTo({ kind: "sample", index, picture, caption: `MNIST test digit ${number}. Right answer: ${label}.` });
   },
-  failed() {
-    caption.textContent = "The server cannot be reached: try again later.";
+  failed({ deed }) {
+    if (deed === deeds) caption.textContent = "The server cannot be reached: try again later.";
   },
 });
-button("sample").addEventListener("click", () => pick({ previous: sheet.index ?? null }));
+button("sample").addEventListener("click", () => pick({ deed: begin(), previous: sheet.index ?? null }));
 
-file.addEventListener("change", async () => {
-  const chosen = file.files[0];
-  file.value = ""; // so that the same file can be chosen twice
+// ---- pictures from a file
+
+async function open(chosen) {
   if (!chosen) return;
+  const deed = begin();
   if (chosen.size > Number(file.dataset.limit)) {
     caption.textContent = `${chosen.name} is too large: choose a picture under ${file.dataset.limit / 1e6} MB.`;
     return;
   }
   caption.textContent = `Reading ${chosen.name}…`;
   const content = await chosen.arrayBuffer().catch(() => null);
+  if (deed !== deeds) return;
   if (!content) {
     caption.textContent = `${chosen.name} cannot be opened: choose it again.`;
     return;
@@ -174,8 +190,18 @@ file.addEventListener("change", async () => {
   let text = "";
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
   const picture = await createImageBitmap(chosen).catch(() => null); // the server may read what the browser cannot show
-  turnTo({ kind: "file", data: btoa(text), picture, name: chosen.name });
+  if (deed === deeds) turnTo({ kind: "file", data: btoa(text), picture, name: chosen.name });
+}
+
+file.addEventListener("change", () => {
+  open(file.files[0]);
+  file.value = ""; // so that the same file can be chosen twice
 });
+element.addEventListener("drop", (event) => open(event.dataTransfer.files[0]));
+// A file dropped anywhere else would take the page's place.
+for (const kind of ["dragover", "drop"]) {
+  window.addEventListener(kind, (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+}
 
 new ResizeObserver(draw).observe(canvas);
 draw();

@@ -58,7 +58,7 @@ function showRow(i) {
   rail.style.setProperty("--from", Math.min(share(start[i]), share(pose[i])));
   rail.style.setProperty("--span", Math.abs(share(pose[i]) - share(start[i])));
   const bend = round(pose[i] - start[i]);
-  back.textContent = bend ? `${bend > 0 ? "+" : "−"}${Math.abs(bend).toFixed(3)}` : "";
+  back.textContent = bend ? `${bend > 0 ? "+" : "-"}${Math.abs(bend).toFixed(3)}` : "";
   back.disabled = !bend;
 }
 
@@ -67,6 +67,14 @@ function move(i, value) {
   showRow(i);
   say(i, "");
   redraw();
+}
+
+// A number from the field may leave the slider's range, which then grows.
+function enter(i, typed) {
+  const value = Math.max(-LONGEST, Math.min(LONGEST, typed));
+  limits[i] = [Math.min(limits[i][0], value), Math.max(limits[i][1], value)];
+  move(i, value);
+  if (typed !== value) say(i, `A pose number is at ${typed > value ? "most 1" : "least -1"}.`);
 }
 
 // Beside slider i; what was said before is gone.
@@ -78,20 +86,25 @@ function say(i, words) {
 
 rows.forEach(({ range, number, back }, i) => {
   range.addEventListener("input", () => move(i, Number(range.value)));
+  const typed = () => (Number.isNaN(number.valueAsNumber) ? null : number.valueAsNumber);
   number.addEventListener("change", () => {
-    const typed = number.valueAsNumber; // NaN where that is no number
-    const value = Number.isNaN(typed) ? pose[i] : Math.max(-LONGEST, Math.min(LONGEST, typed));
-    limits[i] = [Math.min(limits[i][0], value), Math.max(limits[i][1], value)];
-    move(i, value);
-    if (Number.isNaN(typed)) say(i, `That is no number: it stays ${number.value}.`);
-    else if (typed !== value) say(i, typed > value ? "A pose number is at most 1." : "A pose number is at least −1.");
+    const wrong = typed() === null;
+    enter(i, typed() ?? pose[i]);
+    if (wrong) say(i, `That is no number: it stays ${number.value}.`);
+  });
+  // A decimal comma is a point; browsers that know no comma would drop it and make 5 of 0,5.
+  number.addEventListener("beforeinput", (event) => {
+    if (!event.data?.includes(",")) return;
+    event.preventDefault();
+    document.execCommand("insertText", false, event.data.replaceAll(",", "."));
   });
   for (const input of [range, number]) {
     input.addEventListener("keydown", (event) => {
       const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
       if (!step || (input === number && /Left|Right/.test(event.key))) return;
       event.preventDefault();
-      move(i, pose[i] + step * KEY_STEP);
+      if (input === range) move(i, pose[i] + step * KEY_STEP);
+      else enter(i, (typed() ?? pose[i]) + step * KEY_STEP);
     });
   }
   back.addEventListener("click", () => {
@@ -110,6 +123,7 @@ document.addEventListener("capsule", (event) => drawing && choose(event.detail))
 const picture = asker(bent, ({ digit, pose }) => server.bend([digit, pose]), {
   answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "the decoder's picture"),
   failed: (asked) => isBent(asked) && show(null, "no answer from the server"),
+  wanted: (asked) => isBent(asked),
 });
 
 // Whether what was asked is still what the sliders bend.

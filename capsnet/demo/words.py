@@ -5,15 +5,15 @@ CLOSE = 0.2  # two capsules nearer than this are rivals
 CLEAR = 0.8  # from here on the page speaks without a "looks like"
 
 EMPTY = "The sheet is empty.", "Draw a digit, or choose one with the buttons."
-SILENCE = "The server cannot be reached.", "Your drawing stays; the next stroke asks again."
+SILENCE = "The server cannot be reached.", "What is on the pad stays and is read as soon as it answers."
 TITLE = "Draw a digit, bend its pose"
 LEAD = (
     "Ten capsules look at your digit, and each answers with a vector. "
     "Bend that vector, and the decoder draws the digit anew."
 )
 SEEN = (
-    "Scaled to 20 pixels and centred by mass in 28 × 28, like the digits of MNIST, the collection it learned from: "
-    "size and place on the pad do not matter."
+    "Your digit in 28 × 28 pixels, made 20 high or wide and moved until its ink is balanced in the middle, like the "
+    "digits of MNIST, the collection it learned from: size and place on the pad do not matter."
 )
 CAPSULE = (
     "<strong>A capsule</strong> is a group of neurons whose output is a vector instead of a single number. "
@@ -30,7 +30,7 @@ POSE = (
     "things at once. The decoder, a second network, draws it from them alone."
 )
 RANGE = (
-    "Each slider spans 98 % of the digit's training images; its mark is your drawing. "
+    "Each slider reaches as far as 98 of 100 training images of this digit do; its mark is your drawing. "
     "The number that appears beside it takes the change back."
 )
 CREDIT = (
@@ -44,16 +44,21 @@ CREDIT = (
 def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str]:
     """What the lengths of all capsules say: the digits in question, which digit it is, and how sure."""
     first, second = sorted(range(len(lengths)), key=lambda k: -lengths[k])[:2]
-    long, next_long = f"{lengths[first]:.2f}", f"{lengths[second]:.2f}"
+    figures = [figure(length) for length in lengths]
     if lengths[first] < SILENT:
-        return [], "Hardly any capsule answers.", f"The longest, the {names[first]}, is only {long} long."
+        return [], "Hardly any capsule answers.", f"The longest, the {names[first]}, is only {figures[first]} long."
     if lengths[first] - lengths[second] < CLOSE:
         one, other = sorted((first, second))
         sentence = f"Between {article(names[one])} and {article(names[other])}."
-        return [one, other], sentence, f"Their capsules are {lengths[one]:.2f} and {lengths[other]:.2f} long."
+        return [one, other], sentence, f"Their capsules are {figures[one]} and {figures[other]} long."
     says = "This is" if lengths[first] >= CLEAR else "Looks like"
-    detail = f"Its capsule is {long} long; next is the {names[second]}, {next_long}."
+    detail = f"Its capsule is {figures[first]} long; next is the {names[second]}, {figures[second]}."
     return [first], f"{says} {article(names[first])}.", detail
+
+
+def figure(length: float) -> str:
+    """A length as the page writes it, beside the bars and in the sentence alike."""
+    return f"{length:.2f}"
 
 
 def article(name: str) -> str:

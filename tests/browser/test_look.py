@@ -83,6 +83,13 @@ def test_desktop_shows_everything_at_once(page):
         assert box["y"] >= 0 and box["y"] + box["height"] <= hand.DESKTOP["height"], selector
 
 
+def test_a_caption_moves_nothing(page):
+    before = page.locator("#seen").bounding_box()
+    page.click("[data-do=sample]")
+    page.wait_for_function("document.querySelector('#pad .caption').textContent.includes('MNIST')")
+    assert page.locator("#seen").bounding_box() == before
+
+
 def test_verdict_is_in_view_while_drawing_on_a_phone(phone):
     box = phone.locator("#lengths .verdict").bounding_box()
     assert box["y"] + box["height"] <= phone.viewport_size["height"]

@@ -4,6 +4,7 @@ import base64
 
 import hand
 import numpy as np
+import pytest
 from hand import DIGITS
 
 
@@ -83,8 +84,8 @@ def test_a_sample_goes_to_the_network_as_it_is(page):
         caption = page.locator("#pad .caption").inner_text()
         seen.add(caption)
         every = examples.digits()
-        place = list(every["numbers"]).index(int(caption.split()[3].rstrip(",")))
-        assert caption.endswith(f"labelled {every['labels'][place]}.")
+        place = list(every["numbers"]).index(int(caption.split()[3].rstrip(".")))
+        assert caption.endswith(f"Right answer: {every['labels'][place]}.")
         wanted = base64.b64encode(every["images"][place].tobytes()).decode()
         page.wait_for_function(
             """wanted => {
@@ -97,6 +98,32 @@ def test_a_sample_goes_to_the_network_as_it_is(page):
         assert hand.ink_on_pad(page) > 0
     hand.draw(page, DIGITS[1])  # drawing starts a sheet of its own
     hand.wait_for_verdict(page, " 1.")
+
+
+def test_a_late_sample_does_not_swallow_a_stroke(page):
+    release = hand.hold_back(page, '"sample"')
+    with page.expect_request(hand.QUESTIONS):
+        page.click("[data-do=sample]")
+    hand.draw(page, DIGITS[7], lift=False)
+    release()
+    hand.settle(page)
+    page.mouse.move(*hand.on_pad(page, (0.44, 0.88)))  # the stroke goes on
+    page.mouse.up()
+    hand.wait_for_verdict(page, " 7.")
+    assert page.locator("#pad .caption").inner_text() == ""
+    page.click("[data-do=undo]")
+    hand.wait_for_verdict(page, "empty")
+
+
+@pytest.mark.parametrize("button", ["clear", "undo"])
+def test_a_button_by_keyboard_ends_the_stroke(page, button):
+    hand.draw(page, DIGITS[7], lift=False)
+    page.locator(f"[data-do={button}]").focus()
+    page.keyboard.press("Enter")
+    page.mouse.move(*hand.on_pad(page, (0.2, 0.2)), steps=3)
+    page.mouse.up()
+    hand.wait_for_verdict(page, "empty")
+    assert hand.ink_on_pad(page) == 0
 
 
 def test_a_lost_server_is_said_and_found_again(page, complaints):
@@ -112,8 +139,7 @@ def test_a_lost_server_is_said_and_found_again(page, complaints):
     hand.settle(page)
     assert "cannot be reached" in page.locator("#pad .caption").inner_text()
     assert hand.ink_on_pad(page) > ink
-    hand.reconnect(page)
-    hand.draw(page, [[(0.5, 0.52), (0.7, 0.52)]])
+    hand.reconnect(page)  # and no stroke: the page asks by itself
     hand.wait_for_verdict(page, " 7.")
     assert hand.bent(page).any() and page.locator("#pad .caption").inner_text() == ""
     assert complaints and all("ERR_FAILED" in complaint for complaint in complaints)

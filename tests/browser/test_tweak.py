@@ -51,7 +51,7 @@ def test_dragging_redraws_live(seven, expected):
     assert (hand.bent(seven) != start).any()
     assert (hand.picture(seven, "#tweak .own canvas") == start).all()
     bend = hand.pose(seven)[2] - before[2]
-    assert seven.locator("#tweak .back").nth(2).inner_text() == f"{bend:+.3f}".replace("-", "−")
+    assert seven.locator("#tweak .back").nth(2).inner_text() == f"{bend:+.3f}"
     assert hand.pose(seven)[:2] + hand.pose(seven)[3:] == before[:2] + before[3:]
 
 
@@ -84,7 +84,7 @@ def test_number_entry(seven, expected):
         ("-0.9", -0.9, ""),
         ("7", 1.0, "A pose number is at most 1."),
         ("0.5", 0.5, ""),
-        ("-1e9", -1.0, "A pose number is at least −1."),
+        ("-1e9", -1.0, "A pose number is at least -1."),
     ]:
         hand.field(seven, 8).fill(typed)
         hand.field(seven, 8).press("Enter")
@@ -102,6 +102,24 @@ def test_number_entry(seven, expected):
     assert hand.pose(seven) == before and remark.inner_text() == ""
     assert seven.evaluate("document.activeElement.id") == "pose-0"
     assert_picture_matches(seven, 7, expected)
+
+
+def test_a_decimal_comma_is_a_point(seven):
+    hand.field(seven, 8).fill("")
+    hand.field(seven, 8).press_sequentially("-0,25")
+    hand.field(seven, 8).press("Enter")
+    assert hand.pose(seven)[7] == -0.25 and seven.locator("#tweak .slider output").nth(7).inner_text() == ""
+
+
+def test_arrow_keys_go_on_from_what_was_typed(seven, expected):
+    for typed, key, shown in [("0.5", "ArrowUp", 0.51), ("-0.7", "ArrowDown", -0.71), ("1", "ArrowUp", 1.0)]:
+        hand.field(seven, 8).fill(typed)
+        hand.field(seven, 8).press(key)
+        assert hand.pose(seven)[7] == shown
+        assert_picture_matches(seven, 7, expected)
+    hand.field(seven, 8).fill("")
+    hand.field(seven, 8).press("ArrowDown")  # nothing typed: from where it stood
+    assert hand.pose(seven)[7] == 0.99
 
 
 def test_reset_of_one_and_of_all(seven, expected):

@@ -1,5 +1,6 @@
-"""Pictures from a file: read, refused, slow, lost on the way."""
+"""Pictures from a file: chosen or dropped, read, refused, slow, lost on the way."""
 
+import base64
 import io
 
 import hand
@@ -62,7 +63,10 @@ def test_reading_a_file_is_said_until_it_is_read(page, complaints):
     hand.cut_off(page)
     upload(page, "other.png", seven())
     hand.wait_for_verdict(page, "The server cannot be reached.")
-    assert caption.inner_text() == "other.png was not read: choose it again."
+    assert caption.inner_text() == "other.png is not read yet."
+    hand.reconnect(page)
+    hand.wait_for_verdict(page, " 7.")
+    assert caption.inner_text() == "other.png"
     complaints.clear()
 
 
@@ -75,3 +79,33 @@ def test_a_stroke_does_not_wait_for_a_slow_file(page):
     release()
     hand.settle(page)
     assert " 1." in hand.verdict(page)
+
+
+def test_a_file_that_opens_late_does_not_swallow_a_stroke(page):
+    page.evaluate("File.prototype.arrayBuffer = () => new Promise((done) => { window.arrive = done; })")
+    upload(page, "seven.png", seven())
+    hand.draw(page, DIGITS[1])
+    page.evaluate("window.arrive(new ArrayBuffer(4))")
+    hand.wait_for_verdict(page, " 1.")
+    assert page.locator("#pad .caption").inner_text() == ""
+
+
+def test_a_picture_dropped_on_the_pad_is_an_upload(page):
+    carried = page.evaluate_handle(
+        """data => {
+          const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)), carried = new DataTransfer();
+          carried.items.add(new File([bytes], "seven.png", { type: "image/png" }));
+          return carried;
+        }""",
+        base64.b64encode(seven()).decode(),
+    )
+    drop = """(place, [kind, carried]) =>
+      place.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: carried }))"""
+    for place in ("#tweak", "#pad canvas"):  # what is not cancelled makes the browser open the file
+        for kind in ("dragover", "drop"):
+            assert not page.locator(place).evaluate(drop, [kind, carried])
+        if place == "#tweak":
+            hand.settle(page)
+            assert "empty" in hand.verdict(page)
+    hand.wait_for_verdict(page, " 7.")
+    assert page.locator("#pad .caption").inner_text() == "seven.png"
