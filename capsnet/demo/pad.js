@@ -138,6 +138,8 @@ canvas.addEventListener("pointermove", (event) => {
   for (const move of moves.length ? moves : [event]) extend(stroke, point(move));
   sendSoon();
 });
+// A stroke is no gesture: a quick one would count as a fling, and the browser swallow the tap that follows it.
+canvas.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
 for (const end of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(end, (event) => event.isPrimary && lift());
 }

@@ -12,8 +12,8 @@ LEAD = (
     "Bend that vector, and the decoder draws the digit anew."
 )
 SEEN = (
-    "Your digit in 28 × 28 pixels, made 20 high or wide and moved until its ink is balanced in the middle, like the "
-    "digits of MNIST, the collection it learned from: size and place on the pad do not matter."
+    "Your digit, 20 pixels high or wide and centred by its ink in 28 × 28, like the digits of MNIST, "
+    "the collection it learned from. Size and place on the pad do not matter."
 )
 CAPSULE = (
     "<strong>A capsule</strong> is a group of neurons whose output is a vector instead of a single number. "
@@ -30,8 +30,8 @@ POSE = (
     "things at once. The decoder, a second network, draws it from them alone."
 )
 RANGE = (
-    "Each slider reaches as far as 98 of 100 training images of this digit do; its mark is your drawing. "
-    "The number that appears beside it takes the change back."
+    "Each slider spans 98 of 100 training images of this digit; its mark is your drawing. "
+    "The number beside it takes the change back."
 )
 CREDIT = (
     'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '
