@@ -82,7 +82,7 @@ def test_a_stroke_does_not_wait_for_a_slow_file(page):
 
 
 def test_a_file_that_opens_late_does_not_swallow_a_stroke(page):
-    page.evaluate("File.prototype.arrayBuffer = () => new Promise((done) => { window.arrive = done; })")
+    page.evaluate("() => { File.prototype.arrayBuffer = () => new Promise((done) => { window.arrive = done; }); }")
     upload(page, "seven.png", seven())
     hand.draw(page, DIGITS[1])
     page.evaluate("window.arrive(new ArrayBuffer(4))")
