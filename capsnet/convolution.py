@@ -4,7 +4,7 @@ domain, or one matrix product over unfolded patches.
 A convolution with stride s is a sum of s² ordinary ones over the s² sub-grids (phases) of the image. Each phase
 is small, so its cyclic convolution is a product of small Fourier transforms, and those are plain matrices:
 
-    Y = C · ((A · X) ⊙ (K · W))
+    Y = C · ((A · X) ⊙ (K · W)) / n²
 
 with ⊙ a product per frequency: a matrix product over channels. A complex product takes three real ones (Gauss),
 and the sums that this needs are folded into A, K and C, so everything is real. For CapsNet's primary capsules

@@ -41,7 +41,7 @@ def main() -> int:
         configs[variant] = parse([*usual, *settings])[1]
     try:
         data = load_mnist(options.data_dir, train=True)
-        print("| variant | error | margin loss | drawn digits |\n|---|---|---|---|")
+        print("| variant | error | loss | drawn digits |\n|---|---|---|---|")
         for variant, config in configs.items():
             trainings = [replace(config, seed=config.seed + n) for n in range(options.seeds)]
             results = [
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def judge(config: TrainingConfig, data: Images, held_out: Images, data_dir: str) -> tuple[float, float, float]:
-    """Error and margin loss on the held-out images, and error on drawn digits (NaN where there are none)."""
+    """Error and loss on the held-out images, and error on drawn digits (NaN where there are none)."""
     with tempfile.TemporaryDirectory() as folder:
         model = train(config, data, split_validation(held_out)[1], folder, log=lambda line: None)
     result = evaluate(model, held_out, config)
