@@ -102,6 +102,8 @@ class Augmentation:
         shear: tangent of the slant.
         elastic: pixels, standard deviation of a smooth displacement field (a 4×4 grid of random vectors).
         thickness: fraction of a pixel by which strokes grow or shrink on each side.
+        sharp: share of the images that are only shifted, by whole pixels as in the paper. Interpolation blurs the
+            others, and a network that was trained on blurred images alone makes more errors on MNIST, which is sharp.
     """
 
     shift: float = 2.0
@@ -110,6 +112,7 @@ class Augmentation:
     shear: float = 0.1
     elastic: float = 0.5
     thickness: float = 0.4
+    sharp: float = 0.3
 
     def check(self) -> None:
         """Raises ValueError for amounts that cannot work."""
@@ -119,6 +122,8 @@ class Augmentation:
         for name in ("scale", "thickness"):
             if getattr(self, name) >= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be below 1")
+        if self.sharp > 1:
+            raise ValueError(f"sharp is {self.sharp}; it is a share from 0 to 1")
 
 
 def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) -> Tensor:
@@ -135,10 +140,12 @@ def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) ->
     def uniform(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator, device=images.device) * 2 - 1
 
-    angle = uniform(B) * math.radians(amount.rotation)
-    scale = 1 + uniform(B, 2) * amount.scale
-    slant = uniform(B) * amount.shear
-    shift = uniform(B, 2) * amount.shift * 2 / torch.tensor([W, H], device=images.device)
+    bent = (torch.rand((B,), generator=generator, device=images.device) >= amount.sharp).float()  # the others stay sharp
+    angle = uniform(B) * math.radians(amount.rotation) * bent
+    scale = 1 + uniform(B, 2) * amount.scale * bent[:, None]
+    slant = uniform(B) * amount.shear * bent
+    shift = uniform(B, 2) * amount.shift  # pixels
+    shift = torch.where(bent[:, None] > 0, shift, shift.round()) * 2 / torch.tensor([W, H], device=images.device)
     cos, sin = angle.cos(), angle.sin()
     # The inverse map, from a place in the result to a place in the image: scale⁻¹ · shear · rotation.
     top = torch.stack([cos + slant * sin, -sin + slant * cos], 1) / scale[:, :1]
@@ -147,10 +154,12 @@ def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) ->
     grid = F.affine_grid(theta, [B, 1, H, W], align_corners=False)  # (B, H, W, 2)
     if amount.elastic:
         vectors = torch.randn(B, 2, 4, 4, generator=generator, device=images.device) * amount.elastic * 2 / H
+        vectors = vectors * bent[:, None, None, None]
         field = F.interpolate(vectors, (H, W), mode="bicubic", align_corners=True)
         grid = grid + field.permute(0, 2, 3, 1)
-    moved = F.grid_sample(images, grid, align_corners=False)
-    return change_thickness(moved, uniform(B) * amount.thickness) if amount.thickness else moved
+    # Bicubic, since bilinear interpolation blurs more; it overshoots at edges.
+    moved = F.grid_sample(images, grid, mode="bicubic", align_corners=False).clamp(0, 1)
+    return change_thickness(moved, uniform(B) * amount.thickness * bent) if amount.thickness else moved
 
 
 def change_thickness(images: Tensor, by: Tensor) -> Tensor:

@@ -54,9 +54,9 @@ class TrainingConfig:
     """
 
     model: str = "capsnet"
-    epochs: int = 20
+    epochs: int = 30
     batch_size: int = 128
-    learning_rate: float = 1.5e-3
+    learning_rate: float = 2e-3
     warm_up: float = 0.5
     clip: float = 1.0
     reconstruction_weight: float = 0.002
