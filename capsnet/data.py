@@ -140,7 +140,8 @@ def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) ->
     def uniform(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator, device=images.device) * 2 - 1
 
-    bent = (torch.rand((B,), generator=generator, device=images.device) >= amount.sharp).float()  # the others stay sharp
+    # 1 for images that are changed in every way, 0 for those that stay sharp.
+    bent = (torch.rand((B,), generator=generator, device=images.device) >= amount.sharp).float()
     angle = uniform(B) * math.radians(amount.rotation) * bent
     scale = 1 + uniform(B, 2) * amount.scale * bent[:, None]
     slant = uniform(B) * amount.shear * bent

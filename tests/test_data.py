@@ -239,8 +239,8 @@ def test_shear_slants_upright_strokes(monkeypatch):
     out = changed(stroke, monkeypatch, 1, shear=0.5)[0, 0]
     at = (out * torch.arange(28)).sum(1) / out.sum(1)  # column of the stroke in each row
     slopes = at[5:23].diff()
-    assert abs(slopes.mean()) == pytest.approx(0.5, abs=0.003)
-    torch.testing.assert_close(slopes, slopes.mean().expand(17), rtol=0, atol=0.05)  # clipped overshoot moves it a little
+    assert abs(slopes.mean()) == pytest.approx(0.5, abs=0.003)  # clipping bicubic overshoot moves single rows a little
+    torch.testing.assert_close(slopes, slopes.mean().expand(17), rtol=0, atol=0.05)
     flat = torch.zeros(1, 1, 28, 28)
     flat[..., 13:15, :] = 1
     torch.testing.assert_close(changed(flat, monkeypatch, 1, shear=0.5)[..., 8:20], flat[..., 8:20])
