@@ -1,4 +1,4 @@
-"""Training: configuration → loop → checkpoints. Nothing here parses arguments or fetches data.
+"""Training: the loop and its checkpoints. Nothing here parses arguments or fetches data.
 
 The loop reads from top to bottom in `train`. Every random number comes from (seed, epoch) or from a generator whose
 state is in the checkpoint, so a run that was stopped and resumed gives the same weights as one that was not,
@@ -8,7 +8,7 @@ bit for bit on a CPU.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,82 +18,11 @@ from tqdm import tqdm
 
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
-from capsnet.data import Augmentation, Images, augment, to_float
+from capsnet.configuration import TrainingConfig, command
+from capsnet.data import Images, augment, to_float
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, create_model
 from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
-
-LOSSES = ("margin", "spread")
-
-
-@dataclass
-class TrainingConfig:
-    """How a model is trained; saved as training.json.
-
-    Attributes:
-        model: a named configuration of `capsnet.models`.
-        epochs: passes over the data.
-        batch_size: images a step.
-        learning_rate: the peak of the rate, from which it falls to zero along a cosine.
-        warm_up: epochs over which the rate rises to its peak, fractions allowed.
-        clip: largest norm of the gradient.
-        reconstruction_weight: of the squared error summed over pixels; 0.0005 is the paper's (0.392 on the mean of
-            28×28 pixels), 0.01 the authors' code (7.84).
-        loss: "margin", or "spread", that of matrix capsules, whose margin grows over the whole training.
-        m_plus: length from which the capsule of a class that is present is long enough.
-        m_minus: length up to which the capsule of an absent class is short enough.
-        down_weight: of absent classes in the margin loss.
-        augmentation: see `capsnet.data.Augmentation`.
-        pen_share: part of each epoch that is pen digits drawn by `capsnet.pens`, chosen anew every time.
-        pen_pool: how many pen digits are drawn to choose from.
-        stop_at_length: stop early once the mean length of the correct capsule on the validation images reaches this.
-        precision: "auto" is bf16 where the hardware multiplies it, else fp32.
-        compile: compile the step with torch.compile.
-        seed: of the starting weights, the order of the images and their augmentation.
-        max_batches: stop each epoch after so many batches (to try things out); 0 is all.
-    """
-
-    model: str = "capsnet"
-    epochs: int = 30
-    batch_size: int = 128
-    learning_rate: float = 2e-3
-    warm_up: float = 0.5
-    clip: float = 1.0
-    reconstruction_weight: float = 0.002
-    loss: str = "margin"
-    m_plus: float = 0.9
-    m_minus: float = 0.1
-    down_weight: float = 0.5
-    augmentation: Augmentation = field(default_factory=Augmentation)
-    pen_share: float = 0.15
-    pen_pool: int = 20_000
-    stop_at_length: float = 1.0
-    precision: str = "auto"
-    compile: bool = False
-    max_batches: int = 0
-    seed: int = 0
-
-    def check(self) -> None:
-        """Raises ValueError for values that cannot work."""
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "clip"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("warm_up", "reconstruction_weight", "down_weight", "max_batches", "pen_pool", "seed"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
-        for name in ("m_plus", "m_minus", "stop_at_length"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it is a length from 0 to 1")
-        if not 0 <= self.pen_share < 1:
-            raise ValueError(f"pen_share is {self.pen_share}; it must be at least 0 and below 1")
-        if self.seed >= 2**32:
-            raise ValueError(f"seed is {self.seed}; it must be below {2**32}")
-        self.augmentation.check()
 
 
 def train(
@@ -337,19 +266,6 @@ def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
         f"validation error {last['validation_error']:.2%}  loss {last['validation_loss']:.5f}  "
         f"length {last['validation_length']:.3f}  {progress.seconds / progress.epoch:.0f} s/epoch"
     )
-
-
-def command(config: TrainingConfig) -> str:
-    """The command line that trains with this configuration."""
-
-    def flat(settings: TrainingConfig) -> dict[str, Any]:
-        values = asdict(settings)
-        return values.pop("augmentation") | values
-
-    given, usual = flat(config), flat(TrainingConfig(model=config.model))
-    changed = {name.replace("_", "-"): value for name, value in given.items() if value != usual.get(name)}
-    options = [f" --{name}" if value is True else f" --{name} {value}" for name, value in changed.items()]
-    return f"python train/train_mnist.py --model {config.model}" + "".join(options)
 
 
 def _circumstances(config: TrainingConfig, progress: Progress, device: torch.device) -> dict[str, Any]:

@@ -144,7 +144,8 @@ def evaluate(monkeypatch):
 
 
 def test_the_command_prints_a_table_and_keeps_the_figures(evaluate, small, digits, tmp_path, capsys):
-    from capsnet.training import TrainingConfig, train
+    from capsnet.configuration import TrainingConfig
+    from capsnet.training import train
 
     config = TrainingConfig(model="small", epochs=1, pen_share=0)
     train(config, digits, digits, tmp_path / "model", log=lambda line: None)

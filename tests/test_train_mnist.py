@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from capsnet.checkpoint import load_model
+from capsnet.configuration import RECIPES, TrainingConfig, command, recipe
 from capsnet.data import Augmentation, DataError
-from capsnet.training import TrainingConfig, command
+from capsnet.models import CONFIGS
 
 SCRIPT = Path(__file__).resolve().parent.parent / "train" / "train_mnist.py"
 
@@ -50,6 +51,8 @@ def test_defaults_are_those_of_the_configuration(script):
         TrainingConfig(),
         TrainingConfig(model="capsnet-small", epochs=3, compile=True, learning_rate=2e-5, seed=7, max_batches=2),
         TrainingConfig(augmentation=Augmentation(shift=1.5, thickness=0.0), precision="fp32"),
+        recipe("em-capsnet"),
+        recipe("em-capsnet", epochs=2, loss="margin", shear=0.3),
     ],
     ids=str,
 )
@@ -57,6 +60,27 @@ def test_command_of_the_card_gives_the_configuration(script, config):
     python, path, *arguments = command(config).split()
     assert (python, path) == ("python", "train/train_mnist.py")
     assert script.parse(arguments)[1] == config
+
+
+def test_a_model_brings_its_recipe(script):
+    config = script.parse(["--model", "em-capsnet"])[1]
+    assert config == recipe("em-capsnet")
+    assert config.loss == "spread" and command(config) == "python train/train_mnist.py --model em-capsnet"
+    changed = script.parse("--model em-capsnet --loss margin --shift 1".split())[1]
+    assert (changed.loss, changed.learning_rate, changed.augmentation.shift) == ("margin", config.learning_rate, 1)
+
+
+def test_recipes(script, capsys):
+    assert recipe() == TrainingConfig() and recipe("unknown to recipes") == TrainingConfig("unknown to recipes")
+    for model in RECIPES:
+        assert model in CONFIGS
+        recipe(model).check()
+    with pytest.raises(TypeError, match="colour"):
+        recipe(colour="blue")
+    with pytest.raises(SystemExit):
+        script.parse(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "em-capsnet: loss spread, learning-rate 0.003" in text
 
 
 def test_options(script):

@@ -9,11 +9,12 @@ import torch
 
 from capsnet import training
 from capsnet.checkpoint import ModelError, load_model, read_json, read_tensors, save_model, write_tensors
+from capsnet.configuration import TrainingConfig
 from capsnet.data import Augmentation, Images, to_float
 from capsnet.losses import margin_loss, spread_loss
 from capsnet.models import create_model
 from capsnet.run import CHECKPOINT
-from capsnet.training import TrainingConfig, evaluate, measure_pose_range, train, use_bf16
+from capsnet.training import evaluate, measure_pose_range, train, use_bf16
 
 STILL = Augmentation(shift=0, rotation=0, scale=0, shear=0, elastic=0, thickness=0)
 

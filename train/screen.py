@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from capsnet.command_line import Parser  # noqa: E402
+from capsnet.configuration import TrainingConfig  # noqa: E402
 from capsnet.data import DataError, Images, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import evaluate_drawn  # noqa: E402
-from capsnet.training import TrainingConfig, evaluate, train  # noqa: E402
+from capsnet.training import evaluate, train  # noqa: E402
 from train.train_mnist import parse  # noqa: E402
 
 

@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages for large tensors; torch reads it at its first one
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,10 +17,11 @@ import torch  # noqa: E402
 
 from capsnet.checkpoint import ModelError  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
+from capsnet.configuration import LOSSES, RECIPES, TrainingConfig, recipe  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import CHECKPOINT  # noqa: E402
-from capsnet.training import LOSSES, TrainingConfig, train  # noqa: E402
+from capsnet.training import train  # noqa: E402
 
 
 def descriptions(owner: type) -> dict[str, str]:
@@ -28,31 +30,34 @@ def descriptions(owner: type) -> dict[str, str]:
     return {name: " ".join(text.split()).replace("%", "%%") for names, text in entries for name in names.split(", ")}
 
 
+def settings(changes: dict[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', '-')} {value}" for name, value in changes.items())
+
+
 def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
-    show_defaults = argparse.ArgumentDefaultsHelpFormatter
-    parser = Parser(description="Train a capsule network on MNIST.", formatter_class=show_defaults)
+    recipes = [f"{model}: {settings(changes)}" for model, changes in RECIPES.items()]
+    parser = Parser(description="Train a capsule network on MNIST.", epilog=f"Other defaults of {'; '.join(recipes)}.")
+    usual = argparse.SUPPRESS  # the model decides
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
-    no_default = argparse.SUPPRESS
-    parser.add_argument("--out", default=no_default, help="result folder (default: weights/MODEL)")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", default=usual, help="result folder (default: weights/MODEL)")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cuda or cpu")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in the result folder")
-    settings = parser.add_argument_group("configuration")
+    group = parser.add_argument_group("configuration")
     for owner in (TrainingConfig, Augmentation):
         explain = descriptions(owner)
         for f in fields(owner):
             name, default = "--" + f.name.replace("_", "-"), f.default
             if f.name == "augmentation":
                 continue
+            text = f"{explain[f.name].rstrip('.')} (default: {default})"
             if isinstance(default, bool):
-                settings.add_argument(name, action="store_true", default=default, help=explain[f.name])
+                group.add_argument(name, action="store_true", default=usual, help=text)
             else:
                 choices = {"model": list(CONFIGS), "loss": LOSSES, "precision": ["auto", "bf16", "fp32"]}.get(f.name)
-                settings.add_argument(name, type=type(default), default=default, choices=choices, help=explain[f.name])
+                group.add_argument(name, type=type(default), default=usual, choices=choices, help=text)
     given = parser.parse_args(arguments)
-    values = vars(given)
-    augmentation = Augmentation(**{f.name: values[f.name] for f in fields(Augmentation)})
-    own = {f.name: values[f.name] for f in fields(TrainingConfig) if f.name != "augmentation"}
-    config = TrainingConfig(**own, augmentation=augmentation)
+    names = {f.name for owner in (TrainingConfig, Augmentation) for f in fields(owner)}
+    config = recipe(**{name: value for name, value in vars(given).items() if name in names})
     try:
         config.check()
         torch.empty(0, device=given.device)
