@@ -7,6 +7,7 @@ import torch
 from capsnet.functional import lengths, squash
 from capsnet.layers import Capsules
 from capsnet.losses import margin_loss
+from capsnet.models import create_model
 from capsnet.routing.dynamic import STORED_VOTES_UP_TO, DynamicRouting
 from capsnet.routing.windowed import WindowedRouting
 
@@ -232,3 +233,10 @@ def test_other_capsules(given, message):
     with pytest.raises(ValueError) as error:
         layer(window=3, stride=2)(given)
     assert str(error.value) == message
+
+
+def test_windows_that_do_not_fit_are_refused_when_the_network_is_built():
+    with pytest.raises(ValueError) as error:
+        create_model("capsnet-small", routing="windowed", routing_options={"window": 4})
+    assert str(error.value) == "windows of 4×4, every 4 places, do not cover a grid of 6×6 exactly."
+    create_model("capsnet-small", routing="windowed", routing_options={"window": 4, "stride": 2})

@@ -26,6 +26,12 @@ def _counted(layer: type[nn.Module]) -> Callable[..., nn.Module]:
     return build
 
 
+def _windowed(layout: Layout, out_capsules: int, out_dim: int, **options) -> nn.Module:
+    layer = _counted(WindowedRouting)(layout, out_capsules, out_dim, **options)
+    layer.check_grid((layout.side, layout.side))
+    return layer
+
+
 def _matrix(layer: type[nn.Module]) -> Callable[..., nn.Module]:
     """A layer of matrix capsules, which asks for their types; poses are 4×4 on both sides."""
 
@@ -43,7 +49,7 @@ ROUTING: dict[str, Callable[..., nn.Module]] = {
     "self-attention": _counted(SelfAttentionRouting),
     "multi-head-attention": _counted(MultiHeadAttentionRouting),
     "sparse-attention": _counted(SparseAttentionRouting),
-    "windowed": _counted(WindowedRouting),
+    "windowed": _windowed,
     "em": _matrix(EMRouting),
     "em-conv": _matrix(EMConvRouting),  # between capsules on grids; `out_capsules` are the types of its own grid
 }

@@ -85,9 +85,13 @@ class WindowedRouting(DynamicRouting):
         size = f"{grid[0]}×{grid[1]}"
         if children % (grid[0] * grid[1]):
             raise ValueError(f"{children} capsules are no whole number of types on a grid of {size}.")
+        self.check_grid(grid)
+
+    def check_grid(self, grid: tuple[int, int]) -> None:
+        """Raises ValueError unless the windows cover a grid of (H, W) places exactly."""
         if any(side < self.window or (side - self.window) % self.stride for side in grid):
-            window = f"{self.window}×{self.window}"
-            raise ValueError(f"windows of {window}, every {self.stride} places, do not cover a grid of {size} exactly.")
+            windows = f"windows of {self.window}×{self.window}, every {self.stride} places"
+            raise ValueError(f"{windows}, do not cover a grid of {grid[0]}×{grid[1]} exactly.")
 
     def _cut(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
         """x (I, ...) → (windows, C, ...): the C children inside each window, in the order (type, row, column)."""
