@@ -1,6 +1,7 @@
 """The model card (README.md of a model's folder), written from its metrics."""
 
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from capsnet.checkpoint import read_json, write_atomically
@@ -9,13 +10,29 @@ SABOUR = (
     "Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* (https://arxiv.org/abs/1710.09829), with the "
     "routing bias of the authors' code"
 )
+MAZZIA = "Mazzia, Salvetti, Chiaberge 2021, *Efficient-CapsNet* (https://arxiv.org/abs/2101.12491)"
 # Title and source of each configuration
 ABOUT = {
     "capsnet": ("CapsNet with dynamic routing", SABOUR),
     "capsnet-small": ("Small CapsNet with dynamic routing", SABOUR),
-    "efficient-capsnet": (
-        "Efficient-CapsNet with self-attention routing",
-        "Mazzia, Salvetti, Chiaberge 2021, *Efficient-CapsNet* (https://arxiv.org/abs/2101.12491)",
+    "efficient-capsnet": ("Efficient-CapsNet with self-attention routing", MAZZIA),
+    "dynamic-capsnet": ("Dynamic routing on a small trunk", SABOUR),
+    "uniform-capsnet": ("Uniform coupling in the place of routing", f"{SABOUR}, with one iteration"),
+    "affine-capsnet": (
+        "Uniform coupling and one transformation for all capsules",
+        "Gu, Tresp 2020, *Improving the Robustness of Capsule Networks to Image Affine Transformations* "
+        "(https://arxiv.org/abs/1911.07968)",
+    ),
+    "attention-capsnet": ("Self-attention routing on a small trunk", MAZZIA),
+    "multi-head-capsnet": ("Attention routing with four heads", f"after {MAZZIA}; heads, queries and keys are ours"),
+    "orth-capsnet": (
+        "Sparse attention with orthogonal weights",
+        "Geng et al. 2024, *OrthCaps* (https://arxiv.org/abs/2403.13351); no reference code, some choices are ours",
+    ),
+    "windowed-capsnet": (
+        "Dynamic routing within windows",
+        "windows after LaLonde, Bagci 2018, *Capsules for Object Segmentation* (https://arxiv.org/abs/1804.04241); "
+        "the read-out is ours",
     ),
     "em-capsnet": (
         "Matrix capsules with EM routing",
@@ -74,6 +91,8 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         lines += [_row("MNIST test", test, f"python train/evaluate.py --model {name} --suite mnist")]
     drawn = f"python train/evaluate.py --model {name} --suite drawn --data-dir DIR"
     lines += [_row(f"drawn digits: {key}", result, drawn) for key, result in metrics.get("drawn", {}).items()]
+    if "seeds" in metrics:
+        lines += ["", _over_seeds(metrics["seeds"])]
     once = "The test set was run once, after all choices. " if "test" in metrics else ""
     lines += [
         "",
@@ -87,6 +106,16 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _over_seeds(seeds: dict[str, dict]) -> str:
+    """Mean and standard deviation of the error over the seeds, which choose the weights by validation error."""
+    words = []
+    for name in ("validation", "test"):
+        errors = [figures[name]["error"] for figures in seeds.values() if name in figures]
+        if len(errors) > 1:
+            words.append(f"{name} error {mean(errors):.2%} ± {stdev(errors):.2%}")
+    return f"The best by validation of {len(seeds)} seeds; all of them: {', '.join(words)} (mean ± standard deviation)."
 
 
 def _row(name: str, result: dict, command: str) -> str:

@@ -36,11 +36,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     # Mazzia, Salvetti, Chiaberge 2021: 161,824 parameters, and the decoder.
     "efficient-capsnet": {"trunk": "efficient", "primary": "depthwise", "routing": "self-attention"},
-    # Hinton, Sabour, Frosst 2018, on the same trunk: 158,944 parameters, and the decoder.
+}
+
+# One network for all routing algorithms, so that only routing differs: 48 capsules, 12 types at 2×2 places, on the
+# trunk of Efficient-CapsNet with 96 channels at its end. About as many parameters as that has: 180,000.
+_TRUNK = {"trunk": "efficient", "trunk_options": {"channels": [32, 64, 64, 96]}}
+_COMMON = {**_TRUNK, "primary": "depthwise", "primary_options": {"kernel": 8}}
+CONFIGS |= {
+    "dynamic-capsnet": _COMMON,
+    "uniform-capsnet": {**_COMMON, "routing_options": {"iterations": 1}},
+    # Aff-CapsNet (Gu, Tresp 2020): one transformation for all children.
+    "affine-capsnet": {**_COMMON, "routing_options": {"iterations": 1, "shared": True}},
+    "attention-capsnet": {**_COMMON, "routing": "self-attention"},
+    "multi-head-capsnet": {**_COMMON, "routing": "multi-head-attention"},
+    "orth-capsnet": {**_COMMON, "routing": "sparse-attention"},
+    # A window is one place: the 12 types there.
+    "windowed-capsnet": {**_COMMON, "routing": "windowed", "routing_options": {"window": 1}},
+    # Matrix capsules share their transformations over the places and can afford all of them: 16 types at 9×9.
     "em-capsnet": {
-        "trunk": "efficient",
+        **_TRUNK,
         "primary": "matrix",
-        "primary_options": {"types": 12},
+        "primary_options": {"types": 16},
         "routing": "em",
         "routing_options": {"iterations": 2},
     },

@@ -17,8 +17,17 @@ PARAMETERS = {
     "capsnet": 8_215_568 + 160,
     "capsnet-small": 1_280_720 + 160,
     "efficient-capsnet": 161_824 + 1_411_344,
-    # Trunk 130,688, primary 12 · 17 · (128 + 1), W 12 · 10 · 16, β 2 · 10.
-    "em-capsnet": 158_944 + 1_411_344,
+    # Trunk 112,160, primary 96 · (64 + 1), W 48 · 8 · 10 · 16 or 8 · 10 · 16, bias or prior.
+    "dynamic-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "uniform-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "affine-capsnet": 112_160 + 6_240 + 1_280 + 160 + 1_411_344,
+    "windowed-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "attention-capsnet": 112_160 + 6_240 + 61_440 + 480 + 1_411_344,
+    "multi-head-capsnet": 112_160 + 6_240 + 61_440 + 480 + 2 * 10 * 16 * 16 + 1_411_344,
+    # Queries, keys and reflections of 8×8.
+    "orth-capsnet": 112_160 + 6_240 + 61_440 + 160 + 3 * 64 + 1_411_344,
+    # Primary 16 · 17 · (96 + 1), W 16 · 10 · 16, β 2 · 10.
+    "em-capsnet": 112_160 + 26_384 + 2_560 + 20 + 1_411_344,
 }
 
 
@@ -70,7 +79,7 @@ def test_every_configuration_runs_forward_and_backward_on_one_image(name):
     if name != "em-capsnet":  # whose lengths are activations of their own
         torch.testing.assert_close(out.lengths, lengths(out.poses))
     # Room to learn in both directions; the exponential squash has slope 1 even at zero.
-    least = 0.005 if model.config["routing"] == "self-attention" else 0.05
+    least = 0.005 if model.config["routing"] in ("self-attention", "multi-head-attention") else 0.05
     assert least < out.lengths.mean() < 0.9
     picture = model.decode(out.poses, torch.tensor([3]))
     loss = margin_loss(out.lengths, torch.tensor([3])) + 0.0005 * reconstruction_loss(picture, x)

@@ -6,6 +6,7 @@ Prints a Markdown table, and writes the figures into the model's metrics.json an
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -26,25 +27,40 @@ def main() -> int:
     options = parser.parse_args()
     try:
         folder = find_model(options.model)
-        model = load_model(folder)
-        if options.suite == "mnist":
-            results = {"test": evaluate_mnist(model, load_mnist(options.data_dir, train=False))}
-            summary = results["test"].summary()
-        else:
-            results = evaluate_drawn(model, Path(options.data_dir) / "drawn")
-            summary = {name: result.summary() for name, result in results.items()}
+        results = measure(folder, options.suite, options.data_dir)
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps(summary) if options.json else table(results))
+    print(json.dumps(summary(results)) if options.json else table(results))
     try:
-        metrics = read_json(folder / "metrics.json")
-        metrics["test" if options.suite == "mnist" else "drawn"] = summary
-        write_json(folder / "metrics.json", metrics)
-        write_card(folder, sum(p.numel() for p in model.parameters()))
+        record(folder, options.suite, options.data_dir, results)
     except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
         print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
     return 0
+
+
+def measure(folder: Path, suite: str, data_dir: str) -> dict[str, Result]:
+    model = load_model(folder)
+    if suite == "drawn":
+        return evaluate_drawn(model, Path(data_dir) / "drawn")
+    return {"test": evaluate_mnist(model, load_mnist(data_dir, train=False))}
+
+
+def summary(results: dict[str, Result]) -> dict[str, Any]:
+    figures = {name: result.summary() for name, result in results.items()}
+    return figures.get("test", figures)
+
+
+def record(folder: Path, suite: str, data_dir: str, results: dict[str, Result]) -> None:
+    """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
+    metrics = read_json(folder / "metrics.json")
+    name = "test" if suite == "mnist" else suite
+    metrics[name] = summary(results)
+    for seed, figures in metrics.get("seeds", {}).items():
+        if (folder / f"seed-{seed}").is_dir():
+            figures[name] = summary(measure(folder / f"seed-{seed}", suite, data_dir))
+    write_json(folder / "metrics.json", metrics)
+    write_card(folder, sum(p.numel() for p in load_model(folder).parameters()))
 
 
 def table(results: dict[str, Result]) -> str:

@@ -21,6 +21,7 @@ from capsnet.configuration import LOSSES, RECIPES, TrainingConfig, recipe  # noq
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import CHECKPOINT  # noqa: E402
+from capsnet.seeds import train_seeds  # noqa: E402
 from capsnet.training import train  # noqa: E402
 
 
@@ -42,6 +43,7 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
     parser.add_argument("--out", default=usual, help="result folder (default: weights/MODEL)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cuda or cpu")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in the result folder")
+    parser.add_argument("--seeds", type=int, default=1, help="train so many, keep the best (default: 1)")
     group = parser.add_argument_group("configuration")
     for owner in (TrainingConfig, Augmentation):
         explain = descriptions(owner)
@@ -60,6 +62,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
     config = recipe(**{name: value for name, value in vars(given).items() if name in names})
     try:
         config.check()
+        if given.seeds < 1:
+            raise ValueError(f"seeds is {given.seeds}; it must be at least 1")
         torch.empty(0, device=given.device)
     except (ValueError, RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         parser.error(str(error).split("\n")[0])
@@ -71,12 +75,15 @@ def main() -> int:
     out = Path(getattr(options, "out", ROOT / "weights" / config.model))
     try:
         data, validation = split_validation(load_mnist(options.data_dir, train=True))
-        train(config, data, validation, out, device=options.device, resume=options.resume)
+        if options.seeds == 1:
+            train(config, data, validation, out, device=options.device, resume=options.resume)
+        else:
+            train_seeds(config, options.seeds, data, validation, out, device=options.device, resume=options.resume)
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        kept = (out / CHECKPOINT).exists()
+        kept = any(out.glob(f"**/{CHECKPOINT}"))
         rest = f"the same command with --resume goes on from {out}" if kept else "nothing was trained yet"
         print(f"stopped; {rest}", file=sys.stderr)
         return 130
