@@ -1,10 +1,12 @@
 """Measure a trained model: `python train/evaluate.py --model capsnet --suite mnist`. All options: --help.
 
-Prints a Markdown table, and writes the figures into the model's metrics.json and card.
+Prints a Markdown table, and writes the figures into the model's metrics.json and card. The suite "routing" compares all
+models in weights/ instead, from their metrics and a timing run, and writes weights/README.md.
 """
 
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,32 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from capsnet.card import write_card  # noqa: E402
-from capsnet.checkpoint import ModelError, find_model, load_model, read_json, write_json  # noqa: E402
+from capsnet.checkpoint import (  # noqa: E402
+    WEIGHTS,
+    ModelError,
+    find_model,
+    load_model,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from capsnet.command_line import Parser  # noqa: E402
-from capsnet.data import DataError, load_mnist  # noqa: E402
+from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
+from train.comparison import compare, page, tables  # noqa: E402
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
-    parser.add_argument("--suite", required=True, choices=["mnist", "drawn"])
+    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "routing"])
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     try:
+        if options.suite == "routing":
+            compare_all(options)
+            return 0
         folder = find_model(options.model)
         results = measure(folder, options.suite, options.data_dir)
     except (DataError, ModelError, OSError) as error:
@@ -37,6 +51,12 @@ def main() -> int:
     except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
         print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
     return 0
+
+
+def compare_all(options: Namespace) -> None:
+    figures = compare(split_validation(load_mnist(options.data_dir, train=True))[1])
+    print(json.dumps(figures) if options.json else tables(figures))
+    write_atomically(WEIGHTS / "README.md", page(figures).encode())
 
 
 def measure(folder: Path, suite: str, data_dir: str) -> dict[str, Result]:
