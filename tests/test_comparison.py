@@ -31,7 +31,7 @@ def comparison(monkeypatch):
 
 
 def test_macs_by_hand(model):
-    """Two convolutions, the votes of 72 capsules, then two weighted sums and two agreements: the first sum only adds."""
+    """Convolutions, the votes of 72 capsules, two weighted sums and two agreements; the first sum only adds."""
     assert macs(model) == 20**2 * 16 * 9**2 + 6**2 * 8 * 16 * 9**2 + 72 * 4 * 160 + (2 + 2) * 72 * 160
 
 
