@@ -5,6 +5,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from capsnet.checkpoint import read_json, write_atomically
+from capsnet.morphometry import PROPERTIES
 
 SABOUR = (
     "Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* (https://arxiv.org/abs/1710.09829), with the "
@@ -44,10 +45,11 @@ ABOUT = {
 def write_card(folder: Path, parameters: int) -> None:
     """Write README.md in `folder` from its config.json, training.json and metrics.json."""
     config, training, metrics = (read_json(folder / f"{name}.json") for name in ("config", "training", "metrics"))
-    write_atomically(folder / "README.md", _card(config, training, metrics, parameters).encode())
+    poses = read_json(folder / "poses.json") if (folder / "poses.json").exists() else None
+    write_atomically(folder / "README.md", _card(config, training, metrics, poses, parameters).encode())
 
 
-def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
+def _card(config: dict, training: dict, metrics: dict, poses: dict | None, parameters: int) -> str:
     name, best, run = config["name"], metrics["validation"], metrics["run"]
     title, source = ABOUT.get(name, (name, f"capsnet.models, routing {config['routing']!r}"))
     train = run["command"]
@@ -99,6 +101,7 @@ def _card(config: dict, training: dict, metrics: dict, parameters: int) -> str:
         f"{once}Drawn digits chose preprocessing and augmentation, so theirs "
         "are development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
         "",
+        *(_poses(poses, name) if poses else []),
         "## Limits",
         "",
         "It knows ten digits and nothing else: letters and scribbles are read as digits too, sometimes with a long "
@@ -116,6 +119,35 @@ def _over_seeds(seeds: dict[str, dict]) -> str:
         if len(errors) > 1:
             words.append(f"{name} error {mean(errors):.2%} ± {stdev(errors):.2%}")
     return f"The best by validation of {len(seeds)} seeds; all of them: {', '.join(words)} (mean ± standard deviation)."
+
+
+def _poses(poses: dict[str, list[dict]], name: str) -> list[str]:
+    return [
+        "## Pose",
+        "",
+        "What each number of a digit's pose does to the decoded picture between the ends of its range (1 % to 99 % of "
+        "the training images), in `capsnet.morphometry`'s terms, + where the property grows with the number. A name "
+        "stands where one or two properties make up most of the change; blank numbers do several things or little.",
+        "",
+        pose_table(poses),
+        "",
+        f"`python train/name_poses.py --model {name}`",
+        "",
+    ]
+
+
+def pose_table(poses: dict[str, list[dict]]) -> str:
+    """Markdown: a row for each number of the pose, a column for each class; `poses` is what poses.json holds."""
+    rows = [f"| number | {' | '.join(poses)} |", "|---" * (len(poses) + 1) + "|"]
+    for number, effects in enumerate(zip(*poses.values(), strict=True), 1):
+        cells = [", ".join(_signed(name, effect["changes"][name]) for name in effect["names"]) for effect in effects]
+        rows.append(f"| {number} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _signed(name: str, change: float) -> str:
+    decimals = 1 if PROPERTIES[name].unit else 2
+    return f"{name} {change:+.{decimals}f}".replace("-", "−")
 
 
 def _row(name: str, result: dict, command: str) -> str:

@@ -1,12 +1,14 @@
 """Models on disk: safetensors and JSON, written atomically. Nothing is ever unpickled.
 
 A model is a folder: model.safetensors (fp16), config.json (what rebuilds it), training.json (how it was trained),
-metrics.json (what was measured) and README.md (the model card).
+metrics.json (what was measured), README.md (the model card) and, once that was measured, poses.json (what each number
+of a pose does).
 """
 
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,8 @@ def _kind(folder: Path) -> str | None:
 def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:
     """A trained model in evaluation mode, float32.
 
+    Its `pose_effects` are what poses.json says of each class: a list of `capsnet.pose.Effect` as dicts.
+
     Args:
         name: a name in weights/, a folder, or "user/repo" on the Hugging Face Hub.
         revision: branch, tag or commit on the Hub.
@@ -117,7 +121,22 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
         model.load_state_dict(tensors)
     except RuntimeError:
         raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.") from None
+    model.pose_effects = _pose_effects(model, folder)
     return model.float().eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
+
+
+def _pose_effects(model: CapsNet, folder: Path) -> dict[str, list[dict[str, Any]]] | None:
+    path = folder / "poses.json"
+    if not path.exists():
+        return None
+    found = read_json(path)
+    whole = isinstance(found, dict) and all(
+        isinstance(found.get(name), list) and len(found[name]) == model.info.pose_size
+        for name in model.info.class_names
+    )
+    if not whole:
+        raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
+    return found
 
 
 def find_model(name: str, revision: str | None = None) -> Path:
@@ -144,9 +163,12 @@ def find_model(name: str, revision: str | None = None) -> Path:
 
 def _download(repo: str, revision: str | None) -> Path:
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
 
     try:
         hf_hub_download(repo, "model.safetensors", revision=revision)
+        with suppress(EntryNotFoundError):  # not every model has it
+            hf_hub_download(repo, "poses.json", revision=revision)
         return Path(hf_hub_download(repo, "config.json", revision=revision)).parent
     except Exception as error:  # no such repository, no network, no access…: the reader needs the cause in one line
         cause = str(error).strip().split("\n")[0]

@@ -257,21 +257,48 @@ def test_public_face():
     assert capsnet.ModelError is ModelError and capsnet.create_model is create_model
 
 
+def pose_effects(model):
+    effect = {"names": ["slant"], "changes": {"slant": 0.3}, "strength": 1.2}
+    return {name: [effect] * model.info.pose_size for name in model.info.class_names}
+
+
+def test_what_poses_do_comes_with_the_weights(model, weights):
+    save_model(model, weights / "mine")
+    assert load_model("mine").pose_effects is None
+    write_json(weights / "mine" / "poses.json", pose_effects(model))
+    assert load_model("mine").pose_effects == pose_effects(model)
+
+
+@pytest.mark.parametrize("content", [[], {}, {"0": []}, None, "few"])
+def test_poses_json_that_does_not_fit(model, weights, content):
+    save_model(model, weights / "mine")
+    few = {name: effects[:3] for name, effects in pose_effects(model).items()}
+    write_json(weights / "mine" / "poses.json", few if content == "few" else content)
+    assert "poses.json does not fit the model; remove it" in refusal("mine")
+
+
 # The Hub
 
 
-def test_hub(model, weights, tmp_path, monkeypatch):
+@pytest.mark.parametrize("measured", [True, False])
+def test_hub(model, weights, tmp_path, monkeypatch, measured):
     save_model(model, tmp_path / "snapshot")
     asked = []
+    if measured:
+        write_json(tmp_path / "snapshot" / "poses.json", pose_effects(model))
 
     def download(repo, filename, revision=None):
         asked.append((repo, filename, revision))
+        if not (tmp_path / "snapshot" / filename).exists():
+            raise huggingface_hub.errors.EntryNotFoundError("404 Client Error")
         return str(tmp_path / "snapshot" / filename)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     again = load_model("someone/cap-sule.v1", revision="v2")
     assert torch.equal(again.pose_range, model.pose_range.half().float())
-    assert sorted(asked) == [("someone/cap-sule.v1", f, "v2") for f in ("config.json", "model.safetensors")]
+    files = ("config.json", "model.safetensors", "poses.json")
+    assert sorted(asked) == [("someone/cap-sule.v1", file, "v2") for file in files]
+    assert again.pose_effects == (pose_effects(model) if measured else None)
 
 
 def test_hub_failure_is_one_sentence(weights, monkeypatch):

@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 
 import capsnet
 from capsnet.demo import answer, api, examples, lengths, page, pixels, tweak, words
+from capsnet.morphometry import PROPERTIES
 
 SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
 
@@ -165,3 +166,25 @@ def test_bars_stand_in_the_order_of_the_classes():
         panel = lengths.build(["a", "<b>", "c"])
     places = [panel.html_template.index(f'data-name="{name}"') for name in ("a", "&lt;b&gt;", "c")]
     assert places == sorted(places)
+
+
+def test_sliders_say_what_they_do(model):
+    def effect(*names, strength=2.0, **changes):
+        return {"names": list(names), "changes": changes, "strength": strength}
+
+    says = {
+        "thicker": effect("thickness", thickness=0.7),
+        "thinner, leans left": effect("thickness", "slant", thickness=-0.7, slant=-0.3),
+        "several things": effect(),
+        "little": effect(strength=0.5),
+    }
+    assert [words.move(one) for one in says.values()] == list(says)
+    assert words.MOVES.keys() == PROPERTIES.keys()
+    assert len(set(sum(words.MOVES.values(), ()))) == 2 * len(PROPERTIES)
+
+
+def test_without_measured_poses_sliders_say_nothing():
+    untrained = capsnet.create_model("capsnet-small")
+    assert tweak.does(untrained) == [[""] * 16] * 10
+    untrained.pose_effects = {str(k): [{"names": ["loop"], "changes": {"loop": k - 4.5}}] * 16 for k in range(10)}
+    assert tweak.does(untrained) == [["smaller loop"] * 16] * 5 + [["larger loop"] * 16] * 5

@@ -11,6 +11,7 @@ const rows = [...element.querySelectorAll(".slider")].map((row) => ({
   back: row.querySelector(".back"),
   rail: row.querySelector(".rail"),
   remark: row.querySelector("output"),
+  does: row.querySelector(".does"),
 }));
 
 let drawing = null, digit = null, start = [], pose = [], limits = [], remark = rows[0].remark;
@@ -40,7 +41,10 @@ function choose(next) {
     const [low, high] = idle ? [-1, 1] : props.ranges[digit][i];
     return [Math.min(low, value), Math.max(high, value)];
   });
-  rows.forEach((_, i) => showRow(i));
+  rows.forEach(({ does }, i) => {
+    does.textContent = idle ? "" : props.does[digit][i];
+    showRow(i);
+  });
   say(0, "");
   paint(own, idle ? null : ownPicture());
   redraw();

@@ -9,7 +9,7 @@ from .pixels import encode, read
 
 SLIDER = """
 <li class="slider" data-number="{i}">
-  <label for="pose-{i}">{n}</label>
+  <label for="pose-{i}"><span>{n}</span> <span class="does"></span></label>
   <span class="rail">
     <input type="range" id="pose-{i}" step="{step}" min="-1" max="1" value="0" disabled>
   </span>
@@ -38,7 +38,15 @@ def build(model) -> gr.HTML:
         elem_id="tweak",
         names=model.info.class_names,
         ranges=ranges(model.pose_range),
+        does=does(model),
     )
+
+
+def does(model) -> list[list[str]]:
+    """K × P: what each slider does to the right, in words; nothing where that was not measured."""
+    if model.pose_effects is None:
+        return [[""] * model.info.pose_size for _ in model.info.class_names]
+    return [[words.move(effect) for effect in model.pose_effects[name]] for name in model.info.class_names]
 
 
 def ranges(pose_range: torch.Tensor) -> list[list[list[float]]]:

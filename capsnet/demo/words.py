@@ -26,13 +26,27 @@ LENGTH = (
 )
 POSE = (
     "<strong>The pose</strong> is where the vector points: 16 numbers for how the digit is written, such as "
-    "slant, width, thickness or the size of a loop. Training found them without names, so most do several "
+    "slant, width, thickness or the size of a loop. Training found them without names, and many do several "
     "things at once. The decoder, a second network, draws it from them alone."
 )
 RANGE = (
     "Each slider spans 98 of 100 training images of this digit; its mark is your drawing. "
+    "The words say what it does to the right, measured on other people's digits. "
     "The number beside it takes the change back."
 )
+# What a slider does to the right, when the property grows and when it falls.
+MOVES = {
+    "thickness": ("thicker", "thinner"),
+    "slant": ("leans right", "leans left"),
+    "width": ("wider", "narrower"),
+    "height": ("taller", "flatter"),
+    "length": ("longer line", "shorter line"),
+    "loop": ("larger loop", "smaller loop"),
+    "across": ("to the right", "to the left"),
+    "down": ("lower", "higher"),
+}
+MIXED = "several things"
+LITTLE = "little"
 CREDIT = (
     'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '
     "Yann LeCun and Corinna Cortes, "
@@ -54,6 +68,13 @@ def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str
     says = "This is" if lengths[first] >= CLEAR else "Looks like"
     detail = f"Its capsule is {figures[first]} long; next is the {names[second]}, {figures[second]}."
     return [first], f"{says} {article(names[first])}.", detail
+
+
+def move(effect: dict) -> str:
+    """What happens to the digit while a slider goes to the right: "thicker, wider"."""
+    if not effect["names"]:
+        return MIXED if effect["strength"] >= 1 else LITTLE
+    return ", ".join(MOVES[name][effect["changes"][name] < 0] for name in effect["names"])
 
 
 def figure(length: float) -> str:

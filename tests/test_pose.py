@@ -1,0 +1,155 @@
+"""What pose numbers do, on a decoder whose every number has a known meaning."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from capsnet.card import pose_table
+from capsnet.checkpoint import load_model
+from capsnet.configuration import recipe
+from capsnet.models import create_model
+from capsnet.morphometry import PROPERTIES, measure
+from capsnet.pose import effects, effects_of_all
+from capsnet.training import train
+
+ROOT = Path(__file__).resolve().parent.parent
+
+THICK, SLANT, HEIGHT = 0, 1, 2  # what the numbers of the decoder below do; the fourth does nothing
+
+
+def stroke(thickness, slant, height, middle=(13.5, 13.5)):
+    """An upright bar of that slant with soft edges, (1, 28, 28)."""
+    y, x = torch.meshgrid(torch.arange(28.0), torch.arange(28.0), indexing="ij")
+    across = (x - middle[0] + slant * (y - middle[1])).abs() / math.sqrt(1 + slant**2)
+    return ((thickness / 2 - across + 0.5).clamp(0, 1) * (height / 2 - (y - middle[1]).abs() + 0.5).clamp(0, 1))[None]
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """A network whose decoder draws a bar 3 + p₀ thick, slanted by p₁ / 2, 18 + 3 p₂ high."""
+    model = create_model("capsnet-small", pose_size=4).eval()
+
+    def decode(poses, digits):
+        chosen = poses[torch.arange(len(poses)), digits]
+        return torch.stack([stroke(3 + p[0], 0.5 * p[1], 18 + 3 * p[2]) for p in chosen.tolist()])
+
+    monkeypatch.setattr(model, "decode", decode)
+    return model
+
+
+@pytest.fixture
+def poses():
+    return torch.rand(60, 4, generator=torch.Generator().manual_seed(0)) * 2 - 1
+
+
+def named(values):
+    return dict(zip(PROPERTIES, values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("thickness", "slant", "height"), [(3, 0, 18), (4, 0.4, 18), (2, -0.3, 20)])
+def test_a_bar_is_measured(thickness, slant, height):
+    got = named(measure(stroke(thickness, slant, height)[None])[0])
+    assert got["thickness"] == pytest.approx(thickness, abs=0.6)
+    assert got["slant"] == pytest.approx(slant, abs=0.03)
+    assert got["height"] == pytest.approx(height, abs=0.5)
+    assert got["width"] == pytest.approx(thickness * math.sqrt(1 + slant**2), abs=0.6)
+    assert height - thickness - 1 < got["length"] < 1.2 * height
+    assert got["loop"] == 0 and abs(got["across"]) < 0.1 and abs(got["down"]) < 0.1
+
+
+def test_place_and_loop_are_measured():
+    moved = named(measure(stroke(3, 0, 16, middle=(15.5, 12.5))[None])[0])
+    assert moved["across"] == pytest.approx(2, abs=0.1) and moved["down"] == pytest.approx(-1, abs=0.1)
+    ring = torch.zeros(1, 1, 28, 28)
+    ring[..., 8:20, 8:20] = 1
+    ring[..., 11:17, 11:17] = 0
+    assert named(measure(ring)[0])["loop"] == pytest.approx(36, abs=4)
+    ring[..., 13, 8:11] = 0  # a gap lets the paper in
+    assert named(measure(ring)[0])["loop"] == 0
+
+
+def test_no_ink_is_nan():
+    assert measure(torch.zeros(2, 1, 28, 28)).isnan().all()
+
+
+def test_numbers_are_named_by_what_they_do(model, poses):
+    found = effects(model, 3, poses[:12])
+    assert [effect.names for effect in found] == [("thickness",), ("slant",), ("height",), ()]
+    assert found[THICK].changes["thickness"] == pytest.approx(2, abs=0.5)
+    assert found[SLANT].changes["slant"] == pytest.approx(1, abs=0.1)
+    assert found[SLANT].strength == pytest.approx(1 / PROPERTIES["slant"].typical, rel=0.1)
+    assert found[HEIGHT].changes["height"] == pytest.approx(6, abs=0.5)
+    assert found[3].strength == 0
+
+
+def test_a_falling_property_has_a_negative_change(model, poses):
+    model.pose_range = model.pose_range.flip(0)
+    assert effects(model, 3, poses[:12])[SLANT].changes["slant"] == pytest.approx(-1, abs=0.1)
+
+
+def test_a_number_that_does_many_things_has_no_name(model, poses):
+    plain = model.decode
+    everything = torch.tensor([[1, 1, 1.3, 0]]).expand(4, -1)  # each by about four typical differences
+    model.decode = lambda poses, digits: plain(poses * torch.tensor([1.0, 0, 0, 0]) @ everything, digits)
+    found = effects(model, 3, poses[:12])
+    assert found[0].strength > 2 and found[1].strength == 0
+    assert found[0].names == found[1].names == ()
+
+
+def test_poses_without_ink_are_left_out(model, poses):
+    plain = model.decode
+    model.decode = lambda poses, digits: plain(poses, digits) * (poses[:, 3, 3] <= 0.9)[:, None, None, None]
+    found = effects(model, 3, poses[:12])
+    assert found[SLANT].names == ("slant",) and found[3].strength == 0
+
+
+# The command
+
+
+@pytest.fixture
+def name_poses(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    script = importlib.import_module("train.name_poses")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["name_poses.py", *map(str, arguments)])
+        return script.main()
+
+    run.script = script
+    return run
+
+
+def test_the_command_writes_what_the_page_and_the_card_show(small, digits, tmp_path, name_poses, monkeypatch, capsys):
+    train(recipe("small", epochs=1, pen_share=0), digits, digits, tmp_path, log=lambda line: None)
+    monkeypatch.setattr(name_poses.script, "load_mnist", lambda *_, **__: digits)
+    assert name_poses("--model", tmp_path, "--images", 2) == 0
+    model = load_model(tmp_path)
+    assert model.pose_effects == json.loads(json.dumps(effects_of_all(model, digits, 2)))
+    table = capsys.readouterr().out.strip()
+    assert table.count("\n") == 1 + 16 and table in (tmp_path / "README.md").read_text()
+
+
+def test_the_table_of_the_card():
+    def effect(*names, **changes):
+        return {"names": names, "changes": changes, "strength": 1}
+
+    poses = {"0": [effect("slant", slant=-0.256), effect()], "1": [effect("width", "loop", width=2.04, loop=9.96)] * 2}
+    assert pose_table(poses).splitlines() == [
+        "| number | 0 | 1 |",
+        "|---|---|---|",
+        "| 1 | slant −0.26 | width +2.0, loop +10.0 |",
+        "| 2 |  | width +2.0, loop +10.0 |",
+    ]
+
+
+def test_what_cannot_be_named_is_one_sentence(name_poses, capsys):
+    assert name_poses("--model", "nope") == 1
+    with pytest.raises(SystemExit) as stop:
+        name_poses("--images", 0)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 2

@@ -1,0 +1,46 @@
+"""Find out what each number of a model's poses does: `python train/name_poses.py --model capsnet`.
+
+Writes poses.json beside the weights, from which the page names its sliders, and a table into the model card. Needs
+scikit-image (requirements-dev.txt).
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from capsnet.card import pose_table, write_card  # noqa: E402
+from capsnet.checkpoint import ModelError, find_model, load_model, write_json  # noqa: E402
+from capsnet.command_line import Parser  # noqa: E402
+from capsnet.data import DataError, load_mnist  # noqa: E402
+from capsnet.pose import effects_of_all  # noqa: E402
+
+
+def main() -> int:
+    parser = Parser(description="Find out what each number of a model's poses does.")
+    parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
+    parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
+    parser.add_argument("--images", type=int, default=40, help="of each class, to take the mean over (default: 40)")
+    options = parser.parse_args()
+    if options.images < 1:
+        parser.error(f"--images is {options.images}; it must be at least 1")
+    try:
+        folder = find_model(options.model)
+        model = load_model(folder)
+        if model.info.class_names != list("0123456789"):
+            parser.error(f"{options.model} does not read MNIST's digits; poses are measured on those")
+        found = effects_of_all(model, load_mnist(options.data_dir, train=True), options.images)
+        write_json(folder / "poses.json", found)
+        write_card(folder, sum(p.numel() for p in model.parameters()))
+    except (DataError, ModelError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        parser.error(f"{error.name} is missing; install requirements-dev.txt")
+    print(pose_table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
