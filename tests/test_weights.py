@@ -9,6 +9,7 @@ import torch
 from capsnet.card import write_card
 from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, save_model
 from capsnet.demo import examples
+from capsnet.morphometry import PROPERTIES
 
 FOLDER = WEIGHTS / "capsnet"
 
@@ -118,7 +119,7 @@ def test_metrics():
 
 
 def test_card_is_written_from_the_metrics(model, tmp_path):
-    for name in ("config", "training", "metrics"):
+    for name in ("config", "training", "metrics", "poses"):
         shutil.copy(FOLDER / f"{name}.json", tmp_path)
     write_card(tmp_path, sum(p.numel() for p in model.parameters()))
     card = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -127,3 +128,10 @@ def test_card_is_written_from_the_metrics(model, tmp_path):
     for result in (metrics["validation"], metrics["test"], *metrics.get("drawn", {}).values()):
         assert f"{result['error']:.2%}" in card
     assert "8,215,728" in card
+
+
+def test_what_pose_numbers_do_is_known(model):
+    effects = [effect for of_digit in model.pose_effects.values() for effect in of_digit]
+    assert len(effects) == 10 * 16
+    assert sum(bool(effect["names"]) for effect in effects) > 40
+    assert {name for effect in effects for name in effect["names"]} == PROPERTIES.keys()

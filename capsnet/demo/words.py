@@ -30,9 +30,8 @@ POSE = (
     "things at once. The decoder, a second network, draws it from them alone."
 )
 RANGE = (
-    "Each slider spans 98 of 100 training images of this digit; its mark is your drawing. "
-    "The words say what it does to the right, measured on other people's digits. "
-    "The number beside it takes the change back."
+    "Each slider spans 98 of 100 training images of this digit; its mark is your drawing, and the number beside it "
+    "takes the change back. Words say what happens to the right; without words it is several things or little."
 )
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
@@ -42,11 +41,9 @@ MOVES = {
     "height": ("taller", "flatter"),
     "length": ("longer line", "shorter line"),
     "loop": ("larger loop", "smaller loop"),
-    "across": ("to the right", "to the left"),
+    "across": ("right", "left"),
     "down": ("lower", "higher"),
 }
-MIXED = "several things"
-LITTLE = "little"
 CREDIT = (
     'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '
     "Yann LeCun and Corinna Cortes, "
@@ -71,9 +68,7 @@ def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str
 
 
 def move(effect: dict) -> str:
-    """What happens to the digit while a slider goes to the right: "thicker, wider"."""
-    if not effect["names"]:
-        return MIXED if effect["strength"] >= 1 else LITTLE
+    """What happens to the digit while a slider goes to the right: "thicker, wider"; nothing if that has no name."""
     return ", ".join(MOVES[name][effect["changes"][name] < 0] for name in effect["names"])
 
 

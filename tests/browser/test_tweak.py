@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from hand import DIGITS
 
+import capsnet
+from capsnet.demo import words
+
 
 @pytest.fixture
 def seven(page):
@@ -211,6 +214,20 @@ def test_a_bar_chooses_the_capsule(seven, expected):
     hand.draw(seven, [[(0.3, 0.52), (0.7, 0.52)]])  # a new drawing: its winner, its pose
     seven.wait_for_function("() => document.querySelector('#tweak h2').textContent === 'Bend the pose of the 7'")
     assert_picture_matches(seven, 7, expected)
+
+
+def test_sliders_say_what_they_do_to_the_digit_that_is_bent(seven):
+    effects = capsnet.load_model("capsnet").pose_effects
+
+    def said():
+        return seven.locator("#tweak .does").all_text_contents()
+
+    assert said() == [words.move(effect) for effect in effects["7"]]
+    seven.click("#lengths .bar >> nth=0")
+    assert said() == [words.move(effect) for effect in effects["0"]] and any(said())
+    seven.click("[data-do=clear]")
+    hand.wait_for_verdict(seven, "empty")
+    assert said() == [""] * 16
 
 
 def test_two_visitors_do_not_meet(new_context, url, expected):
