@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from capsnet.checkpoint import read_json, write_atomically
+from capsnet.checkpoint import POSES, read_json, write_atomically
 from capsnet.morphometry import PROPERTIES
 
 SABOUR = (
@@ -45,7 +45,7 @@ ABOUT = {
 def write_card(folder: Path, parameters: int) -> None:
     """Write README.md in `folder` from its config.json, training.json and metrics.json."""
     config, training, metrics = (read_json(folder / f"{name}.json") for name in ("config", "training", "metrics"))
-    poses = read_json(folder / "poses.json") if (folder / "poses.json").exists() else None
+    poses = read_json(folder / POSES) if (folder / POSES).exists() else None
     write_atomically(folder / "README.md", _card(config, training, metrics, poses, parameters).encode())
 
 

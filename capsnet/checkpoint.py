@@ -6,6 +6,7 @@ of a pose does).
 """
 
 import json
+import math
 import os
 import re
 from contextlib import suppress
@@ -18,7 +19,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from capsnet.models import CapsNet
+from capsnet.morphometry import PROPERTIES
 
+POSES = "poses.json"
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 
 
@@ -73,8 +76,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
 
 
 def save_model(model: CapsNet, folder: str | Path) -> None:
-    """Write model.safetensors (fp16) and config.json into `folder`."""
+    """Write model.safetensors (fp16) and config.json into `folder`; what was measured of other poses there goes."""
     folder = Path(folder)
+    (folder / POSES).unlink(missing_ok=True)
     halves = {name: t.half() if t.is_floating_point() else t for name, t in model.state_dict().items()}
     write_tensors(folder / "model.safetensors", halves)
     write_json(folder / "config.json", model.config)
@@ -126,17 +130,22 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
 
 
 def _pose_effects(model: CapsNet, folder: Path) -> dict[str, list[dict[str, Any]]] | None:
-    path = folder / "poses.json"
+    path = folder / POSES
     if not path.exists():
         return None
-    found = read_json(path)
-    whole = isinstance(found, dict) and all(
-        isinstance(found.get(name), list) and len(found[name]) == model.info.pose_size
-        for name in model.info.class_names
-    )
-    if not whole:
+    found, size = read_json(path), model.info.pose_size
+    lists = [found.get(name) for name in model.info.class_names] if isinstance(found, dict) else [None]
+    if not all(isinstance(one, list) and len(one) == size and all(map(_is_effect, one)) for one in lists):
         raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
     return found
+
+
+def _is_effect(effect: Any) -> bool:
+    """Whether this is a `capsnet.pose.Effect` as a dict, of the properties that this version knows."""
+    try:
+        return all(name in PROPERTIES and math.isfinite(effect["changes"][name]) for name in effect["names"])
+    except (KeyError, TypeError):
+        return False
 
 
 def find_model(name: str, revision: str | None = None) -> Path:
@@ -168,7 +177,7 @@ def _download(repo: str, revision: str | None) -> Path:
     try:
         hf_hub_download(repo, "model.safetensors", revision=revision)
         with suppress(EntryNotFoundError):  # not every model has it
-            hf_hub_download(repo, "poses.json", revision=revision)
+            hf_hub_download(repo, POSES, revision=revision)
         return Path(hf_hub_download(repo, "config.json", revision=revision)).parent
     except Exception as error:  # no such repository, no network, no access…: the reader needs the cause in one line
         cause = str(error).strip().split("\n")[0]

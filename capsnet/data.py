@@ -102,8 +102,8 @@ class Augmentation:
         shear: tangent of the slant.
         elastic: pixels, standard deviation of a smooth displacement field (a 4×4 grid of random vectors).
         thickness: fraction of a pixel by which strokes grow or shrink on each side.
-        sharp: share of the images that are only shifted, by whole pixels as in the paper. Interpolation blurs the
-            others, and a network that was trained on blurred images alone makes more errors on MNIST, which is sharp.
+        sharp: share of the images that are only shifted, and by whole pixels (rounded), as in the paper. Interpolation
+            blurs the others, and a network that saw nothing else makes more errors on MNIST, which is sharp.
     """
 
     shift: float = 2.0

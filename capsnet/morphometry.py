@@ -44,8 +44,9 @@ def measure(pictures: Tensor) -> Tensor:
     loop: paper that ink surrounds. across, down: centre of the ink from the middle of the picture.
     A picture without ink is NaN throughout.
     """
-    large = F.interpolate(pictures.float(), scale_factor=ZOOM, mode="bicubic")[:, 0].numpy()
-    return torch.tensor(np.array([_measure(picture) for picture in large]), dtype=torch.float32)
+    large = F.interpolate(pictures.float().cpu(), scale_factor=ZOOM, mode="bicubic")[:, 0]
+    large = F.pad(large, (1, 1, 1, 1)).numpy()  # paper around ink at the edge
+    return torch.tensor([_measure(picture) for picture in large], dtype=torch.float32).view(-1, len(PROPERTIES))
 
 
 def _measure(picture: np.ndarray) -> list[float]:

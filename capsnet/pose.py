@@ -14,9 +14,10 @@ from capsnet.data import Images, to_float
 from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES, measure
 
-ALONE = 0.5  # a property that makes up this share of all that a number does is its name,
-TOGETHER = 0.7  # two that make up this share are
-NOTICEABLE = 1  # typical differences that the strongest property must change by, else the number does little
+# A number's name is the property that makes up so much of the sum of all squared changes, in typical differences …
+ALONE = 0.6
+TOGETHER = 0.7  # … or else the two that do so,
+NOTICEABLE = 1  # each by at least so many typical differences
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Effect:
     """What one number of a pose does between the ends of its range.
 
     Attributes:
-        names: the one or two properties of `PROPERTIES` that it moves; none when it moves more, or little.
+        names: the one or two properties of `PROPERTIES` that make up most of what it does, the stronger first; none
+            when it does several things, or little.
         changes: of each property of `PROPERTIES`, in its unit; negative when it falls as the number grows.
         strength: the largest of the changes, in typical differences.
     """
@@ -64,7 +66,7 @@ def _effect(change: list[float]) -> Effect:
     names: tuple[str, ...] = ()
     if strength >= NOTICEABLE and power[first] / total >= ALONE:
         names = (first,)
-    elif strength >= NOTICEABLE and (power[first] + power[second]) / total >= TOGETHER:
+    elif power[second] >= NOTICEABLE**2 and (power[first] + power[second]) / total >= TOGETHER:
         names = (first, second)
     return Effect(names, changes, strength)
 
@@ -76,8 +78,8 @@ def effects_of_all(model: CapsNet, data: Images, each: int) -> dict[str, list[di
     """
     found = {}
     for digit, name in enumerate(model.info.class_names):
-        images = to_float(data.images[data.labels == digit][:each])
+        images = to_float(data.images[data.labels == digit][:each]).to(model.pose_range.device)
         with torch.inference_mode():
-            poses = model(images).poses[:, digit].clone()
+            poses = model(images).poses[:, digit]
         found[name] = [asdict(effect) for effect in effects(model, digit, poses)]
     return found

@@ -1,6 +1,5 @@
 """The same training from several seeds: how much of a difference is chance, and the best of them to keep."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ import torch
 from tqdm import tqdm
 
 from capsnet.card import write_card
-from capsnet.checkpoint import load_model, read_json, write_json
+from capsnet.checkpoint import POSES, load_model, read_json, write_atomically, write_json
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
 from capsnet.models import CapsNet
@@ -46,10 +45,11 @@ def train_seeds(
         train(replace(config, seed=seed), data, validation, folder, device=device, resume=begun, log=log)
         runs[seed] = read_json(folder / "metrics.json")
     best = min(runs, key=lambda seed: (runs[seed]["validation"]["error"], runs[seed]["validation"]["loss"]))
+    (out / POSES).unlink(missing_ok=True)  # of weights that were here before
     for name in ("model.safetensors", "config.json", "training.json"):
-        shutil.copyfile(out / f"seed-{best}" / name, out / name)
+        write_atomically(out / name, (out / f"seed-{best}" / name).read_bytes())
     figures = {seed: {"validation": metrics["validation"]} for seed, metrics in runs.items()}
     write_json(out / "metrics.json", {**runs[best], "seeds": figures})
-    model = load_model(out)
+    model = load_model(out.resolve(), device)
     write_card(out, sum(p.numel() for p in model.parameters()))
     return model

@@ -269,11 +269,22 @@ def test_what_poses_do_comes_with_the_weights(model, weights):
     assert load_model("mine").pose_effects == pose_effects(model)
 
 
-@pytest.mark.parametrize("content", [[], {}, {"0": []}, None, "few"])
+def test_other_weights_do_not_keep_what_poses_did(model, weights):
+    save_model(model, weights / "mine")
+    write_json(weights / "mine" / "poses.json", pose_effects(model))
+    save_model(model, weights / "mine")
+    assert load_model("mine").pose_effects is None
+
+
+@pytest.mark.parametrize("content", [[], {}, {"0": []}, None, "few", "unknown", "no numbers"])
 def test_poses_json_that_does_not_fit(model, weights, content):
     save_model(model, weights / "mine")
-    few = {name: effects[:3] for name, effects in pose_effects(model).items()}
-    write_json(weights / "mine" / "poses.json", few if content == "few" else content)
+    spoilt = {
+        "few": {name: effects[:3] for name, effects in pose_effects(model).items()},
+        "unknown": {name: [{"names": ["charm"], "changes": {"charm": 1}}] * 16 for name in "0123456789"},
+        "no numbers": {name: [{"names": ["slant"], "changes": {"slant": "much"}}] * 16 for name in "0123456789"},
+    }
+    write_json(weights / "mine" / "poses.json", spoilt[content] if isinstance(content, str) else content)
     assert "poses.json does not fit the model; remove it" in refusal("mine")
 
 

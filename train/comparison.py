@@ -1,8 +1,9 @@
 """The table of routing algorithms, for `python train/evaluate.py --suite routing`."""
 
 import multiprocessing
-import sys
+import re
 from collections.abc import Callable
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -12,7 +13,8 @@ from capsnet.checkpoint import ModelError, available_models, find_model, load_mo
 from capsnet.comparison import encoder_parameters, error_by, iterates, macs, settling
 from capsnet.configuration import recipe
 from capsnet.data import Images
-from capsnet.models import CapsNet, create_model
+from capsnet.models import CapsNet
+from capsnet.run import keep_freed_memory
 from capsnet.training import device_name, make_step
 from train.benchmark import BATCH, time_in_turns
 
@@ -32,7 +34,8 @@ def compare(validation: Images) -> dict[str, dict[str, Any]]:
     if UNIT not in models:
         raise ModelError(f"there are no weights of {UNIT}, by which times are measured; train that first.")
     cpu = torch.device("cpu")
-    steps = time_in_turns({name: training_step(name) for name in models}, ROUNDS, cpu)
+    new = {name: CapsNet(**model.config) for name, model in models.items()}  # the trained ones stay as they are
+    steps = time_in_turns({name: training_step(model) for name, model in new.items()}, ROUNDS, cpu)
     images = time_in_turns({name: single_image(model) for name, model in models.items()}, 10 * ROUNDS, cpu)
     figures = {}
     for name, model in models.items():
@@ -42,7 +45,7 @@ def compare(validation: Images) -> dict[str, dict[str, Any]]:
             "macs": macs(model),
             "training_step": steps[name] / steps[UNIT],
             "single_image": images[name] / images[UNIT],
-            "peak_bytes": in_a_new_process(peak_memory, name),
+            "peak_bytes": in_a_new_process(peak_memory, model.config),
         }
         if iterates(model):
             figures[name] |= {
@@ -64,9 +67,10 @@ def measured(metrics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def training_step(name: str) -> Callable[[], object]:
-    """A step of its recipe on 128 images."""
-    model, config = create_model(name), recipe(name)
+def training_step(model: CapsNet) -> Callable[[], object]:
+    """A step on 128 images by the recipe of the model's configuration."""
+    keep_freed_memory()
+    model, config = model.to(memory_format=torch.channels_last), recipe(model.info.name)
     step = make_step(config, model, torch.optim.Adam(model.parameters(), fused=True), torch.device("cpu"))
     images, labels = torch.rand(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,))
     return lambda: step(images, labels, config.warm_up)
@@ -77,20 +81,24 @@ def single_image(model: CapsNet) -> Callable[[], object]:
     return torch.inference_mode()(lambda: model(image))
 
 
-def peak_memory(name: str) -> int:
-    """Bytes by which two training steps raise the most memory that this process ever held."""
-    import resource  # not on Windows
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    step = training_step(name)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak_memory(config: dict[str, Any]) -> int | None:
+    """Bytes by which two training steps raise the most memory that this process ever held; None where nothing tells."""
+    step = training_step(CapsNet(**config))
+    before = most_memory()
     step(), step()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit
+    return None if before is None else most_memory() - before
 
 
-def in_a_new_process(function: Callable[[str], int], name: str) -> int:
+def most_memory() -> int | None:
+    """The most bytes that this process held in memory, on Linux. (What getrusage says, a child has from its parent.)"""
+    status = Path("/proc/self/status")
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.exists() else None
+    return int(found[1]) * 1024 if found else None
+
+
+def in_a_new_process(function: Callable[[dict[str, Any]], int | None], config: dict[str, Any]) -> int | None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, (name,))
+        return pool.apply(function, (config,))
 
 
 def page(figures: dict[str, Any]) -> str:
@@ -119,13 +127,14 @@ def tables(figures: dict[str, Any]) -> str:
     for name, row in sorted(figures.items(), key=lambda item: mean(item[1]["validation"])):
         cells = [spread(row[key]) for key in ("validation", "test", "drawn")]
         cells += [f"{row['parameters']:,}", f"{row['macs'] / 1e6:.1f}"]
-        cells += [f"{row['training_step']:.2f}", f"{row['single_image']:.2f}", f"{row['peak_bytes'] / 2**20:.0f} MiB"]
+        cells += [f"{row['training_step']:.2f}", f"{row['single_image']:.2f}", memory(row["peak_bytes"])]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += by_value("validation error with r iterations", "r", figures, "iterations")
     lines += by_value("validation error at temperature T", "T", figures, "temperature")
     moves = {name: row["settling"] for name, row in figures.items() if "settling" in row}
     steps = [f"{t} → {t + 1}" for t in ITERATIONS[:-1]]
-    lines += ["", f"| mean change of the coupling | {' | '.join(steps)} |", "|---" * (len(steps) + 1) + "|"]
+    if moves:
+        lines += ["", f"| mean change of the coupling | {' | '.join(steps)} |", "|---" * (len(steps) + 1) + "|"]
     lines += [f"| {name} | {' | '.join(f'{change:.4f}' for change in changes)} |" for name, changes in moves.items()]
     return "\n".join(lines)
 
@@ -135,6 +144,10 @@ def spread(errors: list[float]) -> str:
     if len(errors) < 2:
         return f"{errors[0]:.2%}" if errors else "–"
     return f"{mean(errors):.2%} ± {stdev(errors):.2%}"
+
+
+def memory(size: int | None) -> str:
+    return "–" if size is None else f"{size / 2**20:.0f} MiB"
 
 
 def by_value(title: str, sign: str, figures: dict[str, Any], key: str) -> list[str]:

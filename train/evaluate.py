@@ -26,13 +26,13 @@ from capsnet.checkpoint import (  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
-from train.comparison import compare, page, tables  # noqa: E402
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
-    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "routing"])
+    suites = "routing compares all models in weights/"
+    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "routing"], help=suites)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -45,7 +45,7 @@ def main() -> int:
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps(summary(results)) if options.json else table(results))
+    print(json.dumps(summary(options.suite, results)) if options.json else table(results))
     try:
         record(folder, options.suite, options.data_dir, results)
     except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
@@ -54,9 +54,11 @@ def main() -> int:
 
 
 def compare_all(options: Namespace) -> None:
+    from train.comparison import compare, page, tables  # the benchmark comes along
+
     figures = compare(split_validation(load_mnist(options.data_dir, train=True))[1])
-    print(json.dumps(figures) if options.json else tables(figures))
     write_atomically(WEIGHTS / "README.md", page(figures).encode())
+    print(json.dumps(figures) if options.json else tables(figures))
 
 
 def measure(folder: Path, suite: str, data_dir: str) -> dict[str, Result]:
@@ -66,19 +68,21 @@ def measure(folder: Path, suite: str, data_dir: str) -> dict[str, Result]:
     return {"test": evaluate_mnist(model, load_mnist(data_dir, train=False))}
 
 
-def summary(results: dict[str, Result]) -> dict[str, Any]:
+def summary(suite: str, results: dict[str, Result]) -> dict[str, Any]:
     figures = {name: result.summary() for name, result in results.items()}
-    return figures.get("test", figures)
+    return figures["test"] if suite == "mnist" else figures
 
 
 def record(folder: Path, suite: str, data_dir: str, results: dict[str, Result]) -> None:
     """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
-    metrics = read_json(folder / "metrics.json")
+    metrics, best = read_json(folder / "metrics.json"), str(read_json(folder / "training.json")["seed"])
     name = "test" if suite == "mnist" else suite
-    metrics[name] = summary(results)
+    metrics[name] = summary(suite, results)
     for seed, figures in metrics.get("seeds", {}).items():
-        if (folder / f"seed-{seed}").is_dir():
-            figures[name] = summary(measure(folder / f"seed-{seed}", suite, data_dir))
+        if seed == best:
+            figures[name] = metrics[name]
+        elif (folder / f"seed-{seed}").is_dir():
+            figures[name] = summary(suite, measure(folder / f"seed-{seed}", suite, data_dir))
     write_json(folder / "metrics.json", metrics)
     write_card(folder, sum(p.numel() for p in load_model(folder).parameters()))
 

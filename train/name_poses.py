@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from capsnet.card import pose_table, write_card  # noqa: E402
-from capsnet.checkpoint import ModelError, find_model, load_model, write_json  # noqa: E402
+from capsnet.checkpoint import POSES, ModelError, find_model, load_model, write_json  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist  # noqa: E402
 from capsnet.pose import effects_of_all  # noqa: E402
@@ -28,17 +28,21 @@ def main() -> int:
     try:
         folder = find_model(options.model)
         model = load_model(folder)
-        if model.info.class_names != list("0123456789"):
-            parser.error(f"{options.model} does not read MNIST's digits; poses are measured on those")
+        info = model.info
+        if (info.class_names, info.in_channels, info.input_size) != (list("0123456789"), 1, 28):
+            parser.error(f"{options.model} does not read digits of 28 by 28 grey pixels; poses are measured on MNIST")
         found = effects_of_all(model, load_mnist(options.data_dir, train=True), options.images)
-        write_json(folder / "poses.json", found)
-        write_card(folder, sum(p.numel() for p in model.parameters()))
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         parser.error(f"{error.name} is missing; install requirements-dev.txt")
     print(pose_table(found))
+    try:
+        write_json(folder / POSES, found)
+        write_card(folder, sum(p.numel() for p in model.parameters()))
+    except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
+        print(f"{folder} has no model card that can be written: the table is only printed.", file=sys.stderr)
     return 0
 
 

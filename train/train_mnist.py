@@ -83,7 +83,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        kept = any(out.glob(f"**/{CHECKPOINT}"))
+        kept = any(out.glob(CHECKPOINT if options.seeds == 1 else f"seed-*/{CHECKPOINT}"))
         rest = f"the same command with --resume goes on from {out}" if kept else "nothing was trained yet"
         print(f"stopped; {rest}", file=sys.stderr)
         return 130

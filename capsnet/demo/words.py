@@ -31,18 +31,19 @@ POSE = (
 )
 RANGE = (
     "Each slider spans 98 of 100 training images of this digit; its mark is your drawing, and the number beside it "
-    "takes the change back. Words say what happens to the right; without words it is several things or little."
+    "takes the change back. The words say what moving it right does; where there are none, it does several things "
+    "at once, or little."
 )
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
     "thickness": ("thicker", "thinner"),
     "slant": ("leans right", "leans left"),
     "width": ("wider", "narrower"),
-    "height": ("taller", "flatter"),
+    "height": ("taller", "shorter"),
     "length": ("longer line", "shorter line"),
     "loop": ("larger loop", "smaller loop"),
-    "across": ("right", "left"),
-    "down": ("lower", "higher"),
+    "across": ("moves right", "moves left"),
+    "down": ("moves down", "moves up"),
 }
 CREDIT = (
     'Sample digits: <a href="https://yann.lecun.org/exdb/mnist/" rel="noreferrer">MNIST</a>, '
