@@ -5,6 +5,7 @@ scikit-image (requirements-dev.txt).
 """
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,9 +41,11 @@ def main() -> int:
     print(pose_table(found))
     try:
         write_json(folder / POSES, found)
+    except OSError as error:
+        print(f"the table is only printed: {error}", file=sys.stderr)
+        return 1
+    with suppress(ModelError):  # weights without the files of their training have no card
         write_card(folder, sum(p.numel() for p in model.parameters()))
-    except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
-        print(f"{folder} has no model card that can be written: the table is only printed.", file=sys.stderr)
     return 0
 
 
