@@ -5,6 +5,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from capsnet.checkpoint import POSES, read_json, write_atomically
+from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES
 
 SABOUR = (
@@ -42,8 +43,9 @@ ABOUT = {
 }
 
 
-def write_card(folder: Path, parameters: int) -> None:
-    """Write README.md in `folder` from its config.json, training.json and metrics.json."""
+def write_card(folder: Path, model: CapsNet) -> None:
+    """Write README.md in `folder`, which holds this model, from its config.json, training.json and metrics.json."""
+    parameters = sum(p.numel() for p in model.parameters())
     config, training, metrics = (read_json(folder / f"{name}.json") for name in ("config", "training", "metrics"))
     poses = read_json(folder / POSES) if (folder / POSES).exists() else None
     write_atomically(folder / "README.md", _card(config, training, metrics, poses, parameters).encode())

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from capsnet.card import write_card
@@ -13,7 +13,7 @@ from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
 from capsnet.models import CapsNet
 from capsnet.run import CHECKPOINT
-from capsnet.training import train
+from capsnet.training import rank, train
 
 
 def train_seeds(
@@ -23,18 +23,18 @@ def train_seeds(
     validation: Images,
     out: str | Path,
     *,
-    device: torch.device | str = "cpu",
     resume: bool = False,
     log: Callable[[str], None] = tqdm.write,
+    **options: Any,
 ) -> CapsNet:
     """Train with `seeds` seeds from config.seed on, each in a folder of its own, and keep the best in `out`.
 
-    The best has the smallest validation error, ties broken by validation loss. Its metrics.json lists all under
-    "seeds".
+    The best is chosen as the best epoch is. Its metrics.json lists all under "seeds".
 
     Args:
         out: result folder; the runs are in its folders seed-0, seed-1…
-        resume: continue those that were begun; for the others see `capsnet.training.train`.
+        resume: continue those that were begun.
+        log, options: see `capsnet.training.train`, as for the other arguments.
     """
     out = Path(out)
     runs = {}
@@ -42,14 +42,14 @@ def train_seeds(
         folder = out / f"seed-{seed}"
         log(f"seed {seed}, {folder}")
         begun = resume and (folder / CHECKPOINT).exists()
-        train(replace(config, seed=seed), data, validation, folder, device=device, resume=begun, log=log)
+        train(replace(config, seed=seed), data, validation, folder, resume=begun, log=log, **options)
         runs[seed] = read_json(folder / "metrics.json")
-    best = min(runs, key=lambda seed: (runs[seed]["validation"]["error"], runs[seed]["validation"]["loss"]))
+    best = min(runs, key=lambda seed: rank(runs[seed]["validation"]))
     (out / POSES).unlink(missing_ok=True)  # of weights that were here before
     for name in ("model.safetensors", "config.json", "training.json"):
         write_atomically(out / name, (out / f"seed-{best}" / name).read_bytes())
     figures = {seed: {"validation": metrics["validation"]} for seed, metrics in runs.items()}
     write_json(out / "metrics.json", {**runs[best], "seeds": figures})
-    model = load_model(out.resolve(), device)
-    write_card(out, sum(p.numel() for p in model.parameters()))
+    model = load_model(out.resolve(), options.get("device", "cpu"))
+    write_card(out, model)
     return model

@@ -84,7 +84,7 @@ def train(
         out / "metrics.json",
         {"validation": progress.best, "run": _circumstances(config, progress, device), "history": progress.history},
     )
-    write_card(out, sum(p.numel() for p in model.parameters()))
+    write_card(out, model)
     return model
 
 
@@ -250,9 +250,14 @@ def _finish_epoch(progress: Progress, result: dict[str, float]) -> None:
     progress.epoch += 1
     means = _means(progress.sums)
     progress.history.append({"epoch": progress.epoch, **means, **{f"validation_{k}": v for k, v in result.items()}})
-    if not progress.best or (result["error"], result["loss"]) < (progress.best["error"], progress.best["loss"]):
+    if not progress.best or rank(result) < rank(progress.best):
         progress.best = {"epoch": progress.epoch, **result}
     progress.batch, progress.sums = 0, [0.0] * 4
+
+
+def rank(result: dict[str, float]) -> tuple[float, float]:
+    """By what weights are chosen, the smaller the better: validation error, ties broken by loss."""
+    return result["error"], result["loss"]
 
 
 def _long_enough(config: TrainingConfig, progress: Progress) -> bool:

@@ -121,7 +121,7 @@ def test_metrics():
 def test_card_is_written_from_the_metrics(model, tmp_path):
     for name in ("config", "training", "metrics", "poses"):
         shutil.copy(FOLDER / f"{name}.json", tmp_path)
-    write_card(tmp_path, sum(p.numel() for p in model.parameters()))
+    write_card(tmp_path, model)
     card = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
     metrics = read_json(FOLDER / "metrics.json")

@@ -26,6 +26,7 @@ from capsnet.checkpoint import (  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
+from capsnet.models import CapsNet  # noqa: E402
 
 
 def main() -> int:
@@ -41,13 +42,14 @@ def main() -> int:
             compare_all(options)
             return 0
         folder = find_model(options.model)
-        results = measure(folder, options.suite, options.data_dir)
+        model = load_model(folder)
+        results = measure(model, options.suite, options.data_dir)
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps(summary(options.suite, results)) if options.json else table(results))
     try:
-        record(folder, options.suite, options.data_dir, results)
+        record(folder, model, options.suite, options.data_dir, results)
     except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
         print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
     return 0
@@ -61,8 +63,7 @@ def compare_all(options: Namespace) -> None:
     print(json.dumps(figures) if options.json else tables(figures))
 
 
-def measure(folder: Path, suite: str, data_dir: str) -> dict[str, Result]:
-    model = load_model(folder)
+def measure(model: CapsNet, suite: str, data_dir: str) -> dict[str, Result]:
     if suite == "drawn":
         return evaluate_drawn(model, Path(data_dir) / "drawn")
     return {"test": evaluate_mnist(model, load_mnist(data_dir, train=False))}
@@ -73,7 +74,7 @@ def summary(suite: str, results: dict[str, Result]) -> dict[str, Any]:
     return figures["test"] if suite == "mnist" else figures
 
 
-def record(folder: Path, suite: str, data_dir: str, results: dict[str, Result]) -> None:
+def record(folder: Path, model: CapsNet, suite: str, data_dir: str, results: dict[str, Result]) -> None:
     """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
     metrics, best = read_json(folder / "metrics.json"), str(read_json(folder / "training.json")["seed"])
     name = "test" if suite == "mnist" else suite
@@ -82,9 +83,9 @@ def record(folder: Path, suite: str, data_dir: str, results: dict[str, Result]) 
         if seed == best:
             figures[name] = metrics[name]
         elif (folder / f"seed-{seed}").is_dir():
-            figures[name] = summary(suite, measure(folder / f"seed-{seed}", suite, data_dir))
+            figures[name] = summary(suite, measure(load_model(folder / f"seed-{seed}"), suite, data_dir))
     write_json(folder / "metrics.json", metrics)
-    write_card(folder, sum(p.numel() for p in load_model(folder).parameters()))
+    write_card(folder, model)
 
 
 def table(results: dict[str, Result]) -> str:

@@ -45,7 +45,7 @@ def main() -> int:
         print(f"the table is only printed: {error}", file=sys.stderr)
         return 1
     with suppress(ModelError):  # weights without the files of their training have no card
-        write_card(folder, sum(p.numel() for p in model.parameters()))
+        write_card(folder, model)
     return 0
 
 
