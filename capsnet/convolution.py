@@ -101,6 +101,8 @@ def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> 
 def unfolded_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     """`F.conv2d(image, weight, bias, stride)` for a square kernel, as one product of patches and weights.
 
+    Computes in the image's dtype.
+
     Args:
         image: (B, C, H, W).
         weight: (O, C, K, K), in channels_last order, so that it is read as it lies.
@@ -110,6 +112,7 @@ def unfolded_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) ->
         (B, O, H', W'), the channels of a pixel side by side in memory.
     """
     outputs, _, kernel, _ = weight.shape
+    weight, bias = weight.to(image), bias.to(image)
     patches = image.unfold(2, kernel, stride).unfold(3, kernel, stride)  # (B, C, H', W', K, K)
     B, _, rows, columns = patches.shape[:4]
     patches = patches.permute(0, 2, 3, 4, 5, 1).reshape(B * rows * columns, -1)  # (B·H'·W', K·K·C)
@@ -121,17 +124,18 @@ class Conv2d(nn.Conv2d):
     """`nn.Conv2d` (valid, square kernel) that picks the fastest of three exact evaluations.
 
     On a CPU the Fourier form wins once the transform of the weights is shared by a batch, in float32 and in bf16.
-    Without gradients the matrix product wins for a few images in float32: torch's convolution brings the weights into
-    an order of its own at every call. On a GPU torch's own form is left alone.
+    Without gradients the matrix product wins for a few images: torch's convolution brings the weights into an order of
+    its own at every call. On a GPU torch's own form is left alone.
     """
 
     def forward(self, image: Tensor) -> Tensor:
         if image.device.type == "cpu":
             dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else image.dtype
-            if dtype in (torch.float32, torch.bfloat16) and self._fourier_is_faster(image):
-                return fourier_conv2d(image.to(dtype), self.weight, self.bias, self.stride[0])
-            if dtype == image.dtype == torch.float32 and self._unfolding_is_faster(image):
-                return unfolded_conv2d(image, self.weight, self.bias, self.stride[0])
+            if dtype in (torch.float32, torch.bfloat16):
+                if self._fourier_is_faster(image):
+                    return fourier_conv2d(image.to(dtype), self.weight, self.bias, self.stride[0])
+                if self._unfolding_is_faster(image):
+                    return unfolded_conv2d(image.to(dtype), self.weight, self.bias, self.stride[0])
         return super().forward(image)
 
     def _fourier_is_faster(self, image: Tensor) -> bool:

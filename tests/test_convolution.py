@@ -147,7 +147,7 @@ def test_unfolded_only_where_it_is_faster(batch, layout, gradients, unfolded, ta
 
 @pytest.mark.parametrize(
     ("batch", "dtype", "names"),
-    [(1, torch.bfloat16, []), (16, torch.bfloat16, ["fourier_conv2d"]), (16, torch.float16, [])],
+    [(1, torch.bfloat16, ["unfolded_conv2d"]), (16, torch.bfloat16, ["fourier_conv2d"]), (16, torch.float16, [])],
     ids=str,
 )
 def test_autocast(batch, dtype, names, taken):
