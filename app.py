@@ -77,12 +77,13 @@ def main() -> None:
     check_address(options.host, options.port)
     model = load(options.model)
 
-    from capsnet.demo import page, theme
+    from capsnet.demo import networks, page, theme
 
     name = os.path.basename(options.model.rstrip("/"))  # of a folder or a repository, what comes last
+    served = page.build(networks.beside(model, name))
     listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
     try:
-        page.build(model, name).launch(**listen, **theme.launch_options())
+        served.launch(**listen, **theme.launch_options())
     except OSError:
         parser.error("there is no free port at that address: choose one with --port")
 

@@ -31,7 +31,7 @@ def client(model):
     patch = pytest.MonkeyPatch()
     patch.setenv("NO_PROXY", "localhost,127.0.0.1")
     patch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
-    served = page.build(model, "capsnet")
+    served = page.build({"capsnet": model})
     _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
     yield Client(url, verbose=False)
     served.close()
@@ -105,7 +105,7 @@ def test_exactly_three_endpoints_are_public_and_described(client):
 
 
 def test_the_model_is_by_default_the_pages_own(model):
-    described = page.build(model, "mine").get_api_info()["named_endpoints"]
+    described = page.build({"mine": model, "capsnet": model}).get_api_info()["named_endpoints"]
     assert len(described) == 3
     for endpoint in described.values():
         default = {p["parameter_name"]: p["parameter_default"] for p in endpoint["parameters"]}

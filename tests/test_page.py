@@ -11,7 +11,9 @@ import torch
 from PIL import Image, ImageDraw
 
 import capsnet
-from capsnet.demo import answer, api, examples, lengths, page, pixels, tweak, words
+from capsnet.demo import answer, api, compare, examples, lengths, page, pixels, tweak, words
+from capsnet.demo import networks as networks_of
+from capsnet.models import CONFIGS
 from capsnet.morphometry import PROPERTIES
 
 SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
@@ -22,11 +24,21 @@ def model():
     return capsnet.load_model("capsnet")
 
 
+@pytest.fixture(scope="module")
+def networks(model):
+    other = capsnet.create_model("uniform-capsnet").eval()
+    return {"capsnet": model, "other": other}
+
+
+def on(network, **sheet):
+    return {"network": network, **sheet}
+
+
 # ---- reading a sheet
 
 
-def test_a_sheet_of_strokes_fills_all_panels(model):
-    shown = page.respond(model, {"kind": "strokes", "strokes": SEVEN})
+def test_a_sheet_of_strokes_fills_all_panels(model, networks):
+    shown = page.respond(networks, on("capsnet", kind="strokes", strokes=SEVEN))
     seen, bars, bench = shown["seen"], shown["lengths"], shown["tweak"]
     image = capsnet.prepare_digit({"strokes": SEVEN})
     out = model(image[None])
@@ -36,13 +48,13 @@ def test_a_sheet_of_strokes_fills_all_panels(model):
     assert np.allclose(bench["poses"], out.poses[0].numpy(), atol=0.0006)
     pictures = np.frombuffer(base64.b64decode(bench["pictures"]), np.uint8).reshape(10, 28, 28)
     for k in range(10):  # each picture is that of the rounded pose, just what the sliders ask for
-        asked_for = base64.b64decode(tweak.picture(model, [k, bench["poses"][k]]))
+        asked_for = base64.b64decode(tweak.picture(networks, ["capsnet", k, bench["poses"][k]]))
         assert np.abs(np.frombuffer(asked_for, np.uint8) - pictures[k].ravel().astype(int)).max() <= 1
     assert len(json.dumps(shown)) < 30_000
 
 
-def test_a_sample_is_not_prepared_again(model):
-    shown = page.respond(model, {"kind": "sample", "index": 12})
+def test_a_sample_is_not_prepared_again(networks):
+    shown = page.respond(networks, on("capsnet", kind="sample", index=12))
     assert base64.b64decode(shown["seen"]["pixels"]) == examples.digits()["images"][12].tobytes()
     assert shown["lengths"]["digit"] is not None
 
@@ -66,30 +78,111 @@ def test_a_sample_is_not_prepared_again(model):
         ({"kind": "file", "data": base64.b64encode(b"junk").decode()}, "picture"),
         ({"kind": "file", "data": "A" * 27_000_000}, "too large"),
         ({"kind": "folder"}, "no sheet"),
-        (None, "no sheet"),
-        ([], "no sheet"),
-        ("strokes", "no sheet"),
+        ({}, "no sheet"),
+        ({"kind": "strokes", "strokes": SEVEN, "network": "nobody"}, "no model 'nobody': choose one of capsnet, other."),
+        ({"kind": "strokes", "strokes": SEVEN, "network": ["capsnet"]}, "no model"),
+        (None, "no model"),
+        ([], "no model"),
+        ("strokes", "no model"),
     ],
 )
-def test_an_unusable_sheet_gives_a_sentence(model, sheet, part):
-    shown = page.respond(model, sheet)
+def test_an_unusable_sheet_gives_a_sentence(networks, sheet, part):
+    shown = page.respond(networks, {"network": "capsnet", **sheet} if isinstance(sheet, dict) else sheet)
     assert shown["seen"] == shown["tweak"] == {}
     bars = shown["lengths"]
     assert bars["lengths"] == [0.0] * 10 and bars["digit"] is None
     assert part in bars["sentence"] and bars["sentence"].endswith(".") and "\n" not in bars["sentence"]
 
 
-def test_huge_drawings_are_answered_in_time(model):
+def test_huge_drawings_are_answered_in_time(networks):
     flood = [[[i % 280, (i * 7) % 280] for i in range(1000)] for _ in range(100)]
-    assert page.respond(model, {"kind": "strokes", "strokes": flood})["lengths"]["sentence"]
+    assert page.respond(networks, on("capsnet", kind="strokes", strokes=flood))["lengths"]["sentence"]
 
 
-def test_an_uploaded_picture(model):
+def test_an_uploaded_picture(networks):
     image, file = Image.new("L", (400, 300), 255), io.BytesIO()
     ImageDraw.Draw(image).line([(120, 60), (260, 60), (200, 240)], fill=0, width=24, joint="curve")
     image.save(file, "PNG")
-    shown = page.respond(model, {"kind": "file", "data": base64.b64encode(file.getvalue()).decode()})
+    shown = page.respond(networks, on("capsnet", kind="file", data=base64.b64encode(file.getvalue()).decode()))
     assert shown["lengths"]["digit"] == 7
+
+
+# ---- several networks
+
+
+def test_each_network_answers_for_itself(networks):
+    shown = {name: page.respond(networks, on(name, kind="strokes", strokes=SEVEN)) for name in networks}
+    assert [shown[name]["tweak"]["network"] for name in networks] == ["capsnet", "other"]
+    assert shown["capsnet"]["seen"] == shown["other"]["seen"]
+    out = networks["other"](capsnet.prepare_digit({"strokes": SEVEN})[None])
+    assert shown["other"]["lengths"]["lengths"] == pytest.approx(out.lengths[0].tolist(), abs=0.0006)
+    pose = [0.1] * 16
+    assert tweak.picture(networks, ["capsnet", 3, pose]) != tweak.picture(networks, ["other", 3, pose])
+
+
+@pytest.mark.parametrize("request_", [["nobody", 3, [0.0] * 16], [None, 3, [0.0] * 16], [3, [0.0] * 16], {}, None])
+def test_a_bend_of_no_network_is_refused(networks, request_):
+    with pytest.raises(ValueError, match=r"(choose one of|Send a network).*\.$"):
+        tweak.picture(networks, request_)
+
+
+def test_all_networks_that_read_the_same(model, monkeypatch, capsys):
+    words_of = {"letters": {"class_names": ["a", "b"]}, "colour": {"in_channels": 3}, "em-capsnet": {}, "zzz": {}}
+
+    def load(name):
+        if name == "broken":
+            raise capsnet.ModelError("broken is no model; train it.")
+        return capsnet.create_model("capsnet-small", **words_of[name])
+
+    monkeypatch.setattr(capsnet, "available_models", lambda: ["broken", "capsnet", *words_of])
+    monkeypatch.setattr(capsnet, "load_model", load)
+    every = networks_of.beside(model, "capsnet")
+    assert list(every) == ["capsnet", "em-capsnet", "zzz"] and every["capsnet"] is model  # as in words.NETWORKS
+    assert capsys.readouterr().err == "broken is left out: broken is no model; train it.\n"
+
+
+def test_the_choice_has_groups_in_order(model):
+    html = networks_of.choice({"<mine>": model, "em-capsnet": model, "capsnet": model})
+    places = [html.index(part) for part in (words.PUBLISHED, 'value="capsnet"', words.ROUTINGS, "EM routing", words.OWN)]
+    assert places == sorted(places)
+    assert 'value="&lt;mine&gt;"' in html and "<mine>" not in html
+
+
+def test_every_network_in_the_repository_is_described():
+    assert set(capsnet.available_models()) <= words.NETWORKS.keys() <= CONFIGS.keys()
+    for group, title, about in words.NETWORKS.values():
+        assert group in words.GROUPS and title and about.endswith(".")
+
+
+def test_compared_networks_say_what_they_say_alone(networks):
+    rows = compare.through_all(networks, {"kind": "strokes", "strokes": SEVEN})
+    assert len(rows) == 2
+    for (name, network), row in zip(networks.items(), rows, strict=True):
+        alone = page.respond(networks, on(name, kind="strokes", strokes=SEVEN))
+        assert row["lengths"] == alone["lengths"]["lengths"] and row["figures"] == alone["lengths"]["figures"]
+        assert row["sentence"] == alone["lengths"]["sentence"] and row["digit"] == alone["tweak"]["digit"]
+        pictures = base64.b64decode(alone["tweak"]["pictures"])
+        assert base64.b64decode(row["picture"]) == pictures[784 * row["digit"] : 784 * (row["digit"] + 1)]
+        assert float(row["took"].removesuffix(" ms")) > 0
+
+
+@pytest.mark.parametrize("sheet", [{"kind": "strokes", "strokes": []}, {"kind": "sample", "index": 999}, None, "x"])
+def test_nothing_is_compared_of_an_unusable_sheet(networks, sheet):
+    assert compare.through_all(networks, sheet) == []
+
+
+def test_the_time_is_that_of_the_fastest_reading(monkeypatch):
+    ticks = iter([0.0, 0.5, 1.0, 1.2, 2.0, 2.3])
+    monkeypatch.setattr(compare.time, "perf_counter", lambda: next(ticks))
+    seconds = compare.fastest(lambda images: None, torch.zeros(1, 28, 28))
+    assert seconds == pytest.approx(0.2) and words.milliseconds(seconds) == "200.0 ms"
+
+
+def test_pose_numbers_of_squashed_capsules_end_at_1(model):
+    assert tweak.bounds(model)["most"] == 1
+    matrix = capsnet.create_model("em-capsnet")
+    matrix.pose_range *= 3
+    assert tweak.bounds(matrix)["most"] == answer.LARGEST
 
 
 # ---- small parts
@@ -163,7 +256,7 @@ def test_a_png_shows_every_pixel_as_a_square():
 
 def test_bars_stand_in_the_order_of_the_classes():
     with gr.Blocks():
-        panel = lengths.build(["a", "<b>", "c"])
+        panel = lengths.build({"mine": capsnet.create_model("capsnet-small", class_names=["a", "<b>", "c"])})
     places = [panel.html_template.index(f'data-name="{name}"') for name in ("a", "&lt;b&gt;", "c")]
     assert places == sorted(places)
 

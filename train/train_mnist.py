@@ -36,7 +36,10 @@ def settings(changes: dict[str, Any]) -> str:
 
 
 def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
-    recipes = [f"{model}: {settings(changes)}" for model, changes in RECIPES.items()]
+    alike = {settings(changes): [] for changes in RECIPES.values()}
+    for model, changes in RECIPES.items():
+        alike[settings(changes)].append(model)
+    recipes = [f"{', '.join(models)}: {changes}" for changes, models in alike.items()]
     parser = Parser(description="Train a capsule network on MNIST.", epilog=f"Other defaults of {'; '.join(recipes)}.")
     usual = argparse.SUPPRESS  # the model decides
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")

@@ -8,60 +8,59 @@ from PIL import Image
 import capsnet
 
 from .answer import ask, decode
+from .networks import named
 from .pad import read_strokes
 
 PICTURE_SIDE = 280
 
 
-def add_endpoints(served, served_name: str) -> None:
+def add_endpoints(networks: dict) -> None:
     """Add /recognize, /recognize_strokes and /decode to the Blocks that is being built.
 
-    served, served_name: the page's own model. The endpoints take its name and every name of
-    `capsnet.available_models()`, never a path or a repository: what is loaded is not a visitor's to choose.
+    networks: those of the page, the first of which is the default. The endpoints take their names, never a path or a
+    repository: what is loaded is not a visitor's to choose.
     """
-    loaded = {served_name: served}
+    first, *_ = networks
 
-    def named(name):
-        names = sorted({served_name, *capsnet.available_models()})
-        if name not in names:
-            raise gr.Error(f"There is no model {name!r}: choose one of {', '.join(names)}.", print_exception=False)
-        if name not in loaded:
-            loaded[name] = capsnet.load_model(name)
-        return loaded[name]
+    def chosen(name):
+        try:
+            return named(networks, name)
+        except ValueError as error:
+            raise gr.Error(str(error), print_exception=False) from None
 
-    def recognize(image: gr.FileData, model: str = served_name) -> dict:
+    def recognize(image: gr.FileData, model: str = first) -> dict:
         """Read the handwritten digit on a picture.
 
         image: a picture file (PNG, JPEG, ...) with one digit, dark on light or light on dark.
-        model: name of the network, by default the page's own.
+        model: name of the network, by default the one that the page begins with.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
         numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
         """
-        network = named(model)
+        network = chosen(model)
         path = image.get("path") if isinstance(image, dict) and image.get("meta") else None
         if not isinstance(path, str) or not path:
             raise gr.Error("Send a picture file, for example PNG or JPEG.", print_exception=False)
         return read(network, lambda: capsnet.prepare_digit(path))
 
-    def recognize_strokes(strokes: list[list[list[float]]], model: str = served_name) -> dict:
+    def recognize_strokes(strokes: list[list[list[float]]], model: str = first) -> dict:
         """Read a handwritten digit from its strokes.
 
         strokes: [[[x, y], ...], ...], x to the right, y down, in any unit.
-        model: name of the network, by default the page's own.
+        model: name of the network, by default the one that the page begins with.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
         numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
         """
-        return read(named(model), lambda: read_strokes(strokes))
+        return read(chosen(model), lambda: read_strokes(strokes))
 
-    def decode_pose(digit: int, pose: list[float], model: str = served_name) -> gr.FileData:
+    def decode_pose(digit: int, pose: list[float], model: str = first) -> gr.FileData:
         """Draw a digit from its pose.
 
         digit: 0 to 9.
         pose: the 16 numbers of its capsule.
-        model: name of the network, by default the page's own.
+        model: name of the network, by default the one that the page begins with.
         Returns a PNG of 280 × 280 pixels, ink white on black.
         """
-        network = named(model)
+        network = chosen(model)
         try:
             picture = decode(network, digit, pose)
         except ValueError as error:

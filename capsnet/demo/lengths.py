@@ -6,6 +6,7 @@ import gradio as gr
 
 from . import words
 from .answer import Answer, rounded
+from .networks import choice
 from .pixels import encode, read
 
 BAR = """
@@ -17,16 +18,19 @@ BAR = """
 </button></li>"""
 
 
-def build(class_names: list[str]) -> gr.HTML:
+def build(networks: dict) -> gr.HTML:
     """The panel; a click on a bar tells the page through the DOM event "capsule" which one is to be bent."""
+    first, *_ = networks
+    class_names = networks[first].info.class_names
     bars = "".join(BAR.format(k=k, hue=k % 10, name=escape(name)) for k, name in enumerate(class_names))
-    page = read("lengths.html").replace("BARS", bars)
+    page = read("lengths.html").replace("BARS", bars).replace("CHOICE", choice(networks))
     return gr.HTML(
         blank(*words.EMPTY, len(class_names)),
         html_template=page.replace("CAPSULE", words.CAPSULE).replace("LENGTH", words.LENGTH),
-        js_on_load=read("paint.js", "lengths.js"),
+        js_on_load=read("paint.js", "lengths.js", "networks.js"),
         apply_default_css=False,
         elem_id="lengths",
+        network=first,
     )
 
 

@@ -1,5 +1,5 @@
 // The pad. A sheet is what is on it: {kind: "strokes", strokes}, {kind: "sample", index} or {kind: "file", data}. What
-// the server says of it goes to the panels as the DOM event "answer".
+// the server says of it goes to the panels as the DOM event "answer"; a finished sheet is itself the DOM event "sheet".
 // Strokes are lists of [x, y] in 0..UNITS whatever the screen, so they redraw crisply at any size.
 const UNITS = 280, INK = 17, NEAR = 2, MOST_POINTS = 3000, SLOWEST = 50; // of uploads, in bytes/ms
 
@@ -8,7 +8,7 @@ const file = element.querySelector("input"), caption = element.querySelector(".c
 const button = (name) => element.querySelector(`[data-do=${name}]`);
 
 const blank = () => ({ kind: "strokes", strokes: [] });
-let sheet = blank(), past = [], stroke = null, waiting = false;
+let network = props.network, sheet = blank(), past = [], stroke = null, waiting = false;
 let deeds = 0; // of the person: what one of them asked for comes too late after the next
 
 // ---- what the pad looks like
@@ -57,7 +57,7 @@ const isBlank = () => sheet.kind === "strokes" && !sheet.strokes.length;
 // ---- what the server gets
 
 const show = (answer) => document.dispatchEvent(new CustomEvent("answer", { detail: answer }));
-const read = asker(canvas, ({ kind, strokes, index, data }) => server.answer({ kind, strokes, index, data }), {
+const read = asker(canvas, ({ kind, strokes, index, data }) => server.answer({ network, kind, strokes, index, data }), {
   answered(answer, asked) {
     show(answer);
     note(asked, asked.name);
@@ -74,6 +74,7 @@ function send() {
   note(sheet, `Reading ${sheet.name}…`);
   read(sheet);
   draw();
+  if (!stroke) document.dispatchEvent(new CustomEvent("sheet", { detail: sheet }));
 }
 
 // During a stroke once a frame is enough; its end is sent at once.
@@ -103,6 +104,11 @@ function begin() {
   lift();
   return ++deeds;
 }
+
+document.addEventListener("network", ({ detail }) => {
+  network = detail;
+  send();
+});
 
 // ---- drawing
 

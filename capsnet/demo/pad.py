@@ -16,11 +16,12 @@ from .pixels import encode, read
 LARGEST_FILE = 20_000_000  # bytes
 
 
-def build(answer, silence: dict) -> tuple[gr.HTML, gr.HTML]:
+def build(answer, network: str, silence: dict) -> tuple[gr.HTML, gr.HTML]:
     """The pad, and what is seen of it.
 
-    answer: a function of that name, from a sheet (see `read_sheet`) to what every panel shows of it, by their
-    elem_id; the pad hands it on as the DOM event "answer". silence: the same for a server that cannot be reached.
+    answer: a function of that name, from a sheet (see `read_sheet`) with the "network" that is to read it to what every
+    panel shows of it, by their elem_id; the pad hands it on as the DOM event "answer". network: the first one.
+    silence: the same as an answer, for a server that cannot be reached.
     """
 
     def sample(previous):
@@ -32,6 +33,7 @@ def build(answer, silence: dict) -> tuple[gr.HTML, gr.HTML]:
         server_functions=[answer, sample],
         apply_default_css=False,
         elem_id="pad",
+        network=network,
         silence=silence,
     )
     seen = gr.HTML(

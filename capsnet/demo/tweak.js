@@ -1,6 +1,6 @@
 // The sliders and their picture. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
 // last position always comes last.
-const KEY_STEP = 0.01, LONGEST = 1; // a squashed vector stays within ±1, so no pose number lies beyond
+const KEY_STEP = 0.01;
 
 const panel = element.querySelector(".panel"), note = element.querySelector(".note");
 const [bent, own] = element.querySelectorAll("figure canvas"), caption = element.querySelector(".bent figcaption");
@@ -18,6 +18,7 @@ let drawing = null, digit = null, start = [], pose = [], limits = [], remark = r
 
 const round = (value) => Math.round(value * 1000) / 1000;
 const same = (one, other) => one.every((value, i) => value === other[i]);
+const network = () => props.networks[drawing.network];
 const ownPicture = () => decode(drawing.pictures).subarray(digit * SIDE * SIDE, (digit + 1) * SIDE * SIDE);
 
 // ---- a new drawing, or another of its capsules
@@ -38,11 +39,11 @@ function choose(next) {
   start = idle ? rows.map(() => 0) : drawing.poses[digit];
   pose = [...start];
   limits = start.map((value, i) => {
-    const [low, high] = idle ? [-1, 1] : props.ranges[digit][i];
+    const [low, high] = idle ? [-1, 1] : network().ranges[digit][i];
     return [Math.min(low, value), Math.max(high, value)];
   });
   rows.forEach(({ does }, i) => {
-    does.textContent = idle ? "" : props.does[digit][i];
+    does.textContent = idle ? "" : network().does[digit][i];
     showRow(i);
   });
   say(0, "");
@@ -75,10 +76,10 @@ function move(i, value) {
 
 // A number from the field may leave the slider's range, which then grows.
 function enter(i, typed) {
-  const value = Math.max(-LONGEST, Math.min(LONGEST, typed));
+  const { most } = network(), value = Math.max(-most, Math.min(most, typed));
   limits[i] = [Math.min(limits[i][0], value), Math.max(limits[i][1], value)];
   move(i, value);
-  if (typed !== value) say(i, `A pose number is at ${typed > value ? "most 1" : "least -1"}.`);
+  if (typed !== value) say(i, `A pose number is at ${typed > value ? `most ${most}` : `least -${most}`}.`);
 }
 
 // Beside slider i; what was said before is gone.
@@ -124,7 +125,7 @@ document.addEventListener("capsule", (event) => drawing && choose(event.detail))
 
 // ---- the picture
 
-const picture = asker(bent, ({ digit, pose }) => server.bend([digit, pose]), {
+const picture = asker(bent, ({ drawing, digit, pose }) => server.bend([drawing.network, digit, pose]), {
   answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "the decoder's picture"),
   failed: (asked) => isBent(asked) && show(null, "no answer from the server"),
   wanted: (asked) => isBent(asked),

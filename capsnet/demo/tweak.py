@@ -4,7 +4,8 @@ import gradio as gr
 import torch
 
 from . import words
-from .answer import DECIMALS, Answer, decode, rounded
+from .answer import DECIMALS, LARGEST, Answer, decode, rounded
+from .networks import named
 from .pixels import encode, read
 
 SLIDER = """
@@ -19,13 +20,14 @@ SLIDER = """
 </li>"""
 
 
-def build(model) -> gr.HTML:
+def build(networks: dict) -> gr.HTML:
     """The panel. Its value is a drawing's ten poses; where its sliders stand only the browser knows."""
 
     def bend(request):
-        return picture(model, request)
+        return picture(networks, request)
 
-    sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(model.info.pose_size))
+    info = next(iter(networks.values())).info
+    sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(info.pose_size))
     return gr.HTML(
         {},
         html_template=read("tweak.html")
@@ -36,10 +38,19 @@ def build(model) -> gr.HTML:
         server_functions=[bend],
         apply_default_css=False,
         elem_id="tweak",
-        names=model.info.class_names,
-        ranges=ranges(model.pose_range),
-        does=does(model),
+        names=info.class_names,
+        networks={name: bounds(model) for name, model in networks.items()},
     )
+
+
+def bounds(model) -> dict:
+    """What the sliders need to know of a network: their ranges, the most that a number may be, and what each does."""
+    return {
+        "ranges": ranges(model.pose_range),
+        # A squashed vector lies within ±1; the poses of matrix capsules are not squashed.
+        "most": 1 if model.pose_range.abs().max() <= 1 else LARGEST,
+        "does": does(model),
+    }
 
 
 def does(model) -> list[list[str]]:
@@ -58,13 +69,15 @@ def ranges(pose_range: torch.Tensor) -> list[list[list[float]]]:
     ]
 
 
-def show(answer: Answer) -> dict:
-    """What the panel needs of an answer: every pose and its picture, so that no click asks again."""
-    return {"digit": answer.digit, "poses": rounded(answer.poses), "pictures": encode(answer.pictures)}
+def show(answer: Answer, network: str) -> dict:
+    """What the panel needs of a network's answer: every pose and its picture, so that no click asks again."""
+    poses, pictures = rounded(answer.poses), encode(answer.pictures)
+    return {"network": network, "digit": answer.digit, "poses": poses, "pictures": pictures}
 
 
-def picture(model, request) -> str:
-    """The decoder's picture, in base64, of the sliders' [digit, pose]. Raises ValueError on anything else."""
-    if not isinstance(request, list) or len(request) != 2:
-        raise ValueError("Send a digit and a pose.")
-    return encode(decode(model, *request))
+def picture(networks: dict, request) -> str:
+    """The picture, in base64, that a network draws of the sliders' [network, digit, pose]. Else raises ValueError."""
+    if not isinstance(request, list) or len(request) != 3:
+        raise ValueError("Send a network, a digit and a pose.")
+    name, digit, pose = request
+    return encode(decode(named(networks, name), digit, pose))

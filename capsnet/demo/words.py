@@ -34,6 +34,10 @@ RANGE = (
     "takes the change back. The words say what moving it right does; where there are none, it does several things "
     "at once, or little."
 )
+COMPARE = (
+    "Your drawing through every network: the lengths of its ten capsules, the picture that its decoder draws of the "
+    "longest one's pose, and how long it takes here to read the 28 × 28 pixels. Choose a network to go on with it above."
+)
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
     "thickness": ("thicker", "thinner"),
@@ -51,6 +55,27 @@ CREDIT = (
     '<a href="https://creativecommons.org/licenses/by-sa/3.0/" rel="noreferrer">CC BY-SA 3.0</a>. '
     "Drawings and uploads are read and forgotten; nothing is stored."
 )
+
+
+PUBLISHED, ROUTINGS, OWN = GROUPS = "As published", "One small network, routed in different ways", "Others"
+# Networks by name: their group, what they are called, and what is special about them.
+NETWORKS = {
+    "capsnet": (PUBLISHED, "CapsNet, 2017", "1,152 capsules vote for ten in three rounds, and who agrees counts more."),
+    "efficient-capsnet": (PUBLISHED, "Efficient-CapsNet, 2021", "16 capsules vote, in one round of self-attention."),
+    "dynamic-capsnet": (ROUTINGS, "Dynamic routing", "48 capsules vote in three rounds, and who agrees counts more."),
+    "uniform-capsnet": (ROUTINGS, "Uniform coupling", "No routing: all votes count the same."),
+    "affine-capsnet": (ROUTINGS, "One shared transformation", "No routing, and all capsules vote by the same rule."),
+    "attention-capsnet": (ROUTINGS, "Self-attention", "One round: a vote near the sum of all counts more."),
+    "multi-head-capsnet": (ROUTINGS, "Multi-head attention", "The same, with a learned sense of what is near."),
+    "orth-capsnet": (ROUTINGS, "Sparse attention", "Capsules that repeat others are dropped, and weak votes count nothing."),
+    "windowed-capsnet": (ROUTINGS, "Windowed routing", "Each capsule looks for agreement among its neighbours only."),
+    "em-capsnet": (ROUTINGS, "EM routing", "Poses are 4 × 4 matrices, and votes that form a cluster make a digit."),
+}
+
+
+def network(name: str) -> tuple[str, str, str]:
+    """Group, title and description of a network; of one that has none, its name."""
+    return NETWORKS.get(name, (OWN, name, ""))
 
 
 def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str]:
@@ -76,6 +101,11 @@ def move(effect: dict) -> str:
 def figure(length: float) -> str:
     """A length as the page writes it, beside the bars and in the sentence alike."""
     return f"{length:.2f}"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as the page writes it."""
+    return f"{1000 * seconds:.1f} ms"
 
 
 def article(name: str) -> str:

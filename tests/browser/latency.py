@@ -22,7 +22,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 import capsnet
-from capsnet.demo import page, theme
+from capsnet.demo import networks, page, theme
 
 EMPTY_EVENT = "window.emptyEvent = () => server.nothing(Math.random()).then(() => performance.now());"
 
@@ -85,7 +85,7 @@ def serve():
         return value
 
     torch.set_num_threads(2)
-    served = page.build(capsnet.load_model("capsnet"), "capsnet")
+    served = page.build(networks.beside(capsnet.load_model("capsnet"), "capsnet"))
     with served:
         gr.HTML(html_template="<i></i>", js_on_load=EMPTY_EVENT, server_functions=[nothing])
     _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())

@@ -1,0 +1,59 @@
+"""The networks that a visitor can choose from, and the choice."""
+
+import sys
+from html import escape
+from itertools import groupby
+
+import capsnet
+
+from . import words
+from .pixels import read
+
+
+def beside(model, name: str) -> dict:
+    """Networks by name: first this one, then those in weights/ that read the same digits; all are loaded.
+
+    What cannot be loaded is left out, and said on stderr.
+    """
+    networks, known = {name: model}, list(words.NETWORKS)
+    for other in sorted(capsnet.available_models(), key=lambda name: known.index(name) if name in known else len(known)):
+        if other not in networks:
+            try:
+                network = capsnet.load_model(other)
+            except capsnet.ModelError as error:
+                print(f"{other} is left out: {error}", file=sys.stderr)
+                continue
+            if reads(network) == reads(model):
+                networks[other] = network
+    return networks
+
+
+def reads(model) -> tuple:
+    """What a model takes and what it tells apart."""
+    info = model.info
+    return info.kind, info.in_channels, info.input_size, info.class_names, info.pose_size
+
+
+def named(networks: dict, name) -> object:
+    """The network of that name; ValueError with one sentence where there is none."""
+    if not isinstance(name, str) or name not in networks:
+        raise ValueError(f"There is no model {name!r}: choose one of {', '.join(networks)}.")
+    return networks[name]
+
+
+def choice(networks: dict) -> str:
+    """HTML to choose a network, in groups; networks.js tells the page through the DOM event "network"."""
+
+    def group(name: str) -> str:
+        return words.network(name)[0]
+
+    options = "".join(
+        f'<optgroup label="{escape(title)}">{"".join(map(_option, names))}</optgroup>'
+        for title, names in groupby(sorted(networks, key=lambda name: words.GROUPS.index(group(name))), group)
+    )
+    return read("networks.html").replace("OPTIONS", options)
+
+
+def _option(name: str) -> str:
+    _, title, about = words.network(name)
+    return f'<option value="{escape(name)}" data-about="{escape(about)}">{escape(title)}</option>'
