@@ -123,7 +123,7 @@ def _over_seeds(seeds: dict[str, dict]) -> str:
     return f"The best by validation of {len(seeds)} seeds; all of them: {', '.join(words)} (mean ± standard deviation)."
 
 
-def _poses(poses: dict[str, list[dict]], name: str) -> list[str]:
+def _poses(poses: dict[str, dict], name: str) -> list[str]:
     return [
         "## Pose",
         "",
@@ -131,7 +131,14 @@ def _poses(poses: dict[str, list[dict]], name: str) -> list[str]:
         "the training images), in `capsnet.morphometry`'s terms, + where the property grows with the number. A name "
         "stands where one or two properties make up most of the change; blank numbers do several things or little.",
         "",
-        pose_table(poses),
+        pose_table(poses["effects"]),
+        "",
+        "Properties that a direction in pose space moves by itself, fitted on the training images. First what is "
+        "measured where one is asked for, then how far any other property moves at most (place included), in typical "
+        "differences, where one such difference is asked for; means over poses that the fit did not see. Blank where "
+        "a digit hardly varies in the property or cannot be moved like that.",
+        "",
+        direction_table(poses["directions"]),
         "",
         f"`python train/name_poses.py --model {name}`",
         "",
@@ -139,11 +146,22 @@ def _poses(poses: dict[str, list[dict]], name: str) -> list[str]:
 
 
 def pose_table(poses: dict[str, list[dict]]) -> str:
-    """Markdown: a row for each number of the pose, a column for each class; `poses` is what poses.json holds."""
+    """Markdown: a row for each number of the pose, a column for each class; `poses` is "effects" of poses.json."""
     rows = [f"| number | {' | '.join(poses)} |", "|---" * (len(poses) + 1) + "|"]
     for number, effects in enumerate(zip(*poses.values(), strict=True), 1):
         cells = [", ".join(_signed(name, effect["changes"][name]) for name in effect["names"]) for effect in effects]
         rows.append(f"| {number} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def direction_table(directions: dict[str, dict[str, dict]]) -> str:
+    """Markdown: gain and leak, a row for each property, a column for each class, of "directions" of poses.json."""
+    rows = [f"| property | {' | '.join(directions)} |", "|---" * (len(directions) + 1) + "|"]
+    for name in PROPERTIES:
+        found = [of_class.get(name) for of_class in directions.values()]
+        if any(found):
+            cells = [f"{one['gain']:.2f}, {one['leak']:.2f}" if one else "" for one in found]
+            rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

@@ -105,7 +105,8 @@ def _kind(folder: Path) -> str | None:
 def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:
     """A trained model in evaluation mode, float32.
 
-    Its `pose_effects` are what poses.json says of each class: a list of `capsnet.pose.Effect` as dicts.
+    Its `pose_effects` and `pose_directions` are what poses.json says of each class: a list of `capsnet.pose.Effect`, and
+    a `capsnet.pose.Direction` by property, as dicts.
 
     Args:
         name: a name in weights/, a folder, or "user/repo" on the Hugging Face Hub.
@@ -125,27 +126,39 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
         model.load_state_dict(tensors)
     except RuntimeError:
         raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.") from None
-    model.pose_effects = _pose_effects(model, folder)
+    _load_poses(model, folder)
     return model.float().eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
 
 
-def _pose_effects(model: CapsNet, folder: Path) -> dict[str, list[dict[str, Any]]] | None:
-    path = folder / POSES
+def _load_poses(model: CapsNet, folder: Path) -> None:
+    path, size = folder / POSES, model.info.pose_size
     if not path.exists():
-        return None
-    found, size = read_json(path), model.info.pose_size
-    lists = [found.get(name) for name in model.info.class_names] if isinstance(found, dict) else [None]
-    if not all(isinstance(one, list) and len(one) == size and all(map(_is_effect, one)) for one in lists):
-        raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
-    return found
-
-
-def _is_effect(effect: Any) -> bool:
-    """Whether this is a `capsnet.pose.Effect` as a dict, of the properties that this version knows."""
+        return
+    found = read_json(path)
     try:
-        return all(name in PROPERTIES and math.isfinite(effect["changes"][name]) for name in effect["names"])
-    except (KeyError, TypeError):
-        return False
+        effects, directions = ([found[part][name] for name in model.info.class_names] for part in _POSE_PARTS)
+        fits = all(len(one) == size and all(map(_is_effect, one)) for one in effects)
+        fits = fits and all(_is_direction(name, one, size) for of in directions for name, one in of.items())
+    except (AttributeError, KeyError, TypeError):
+        fits = False
+    if not fits:
+        raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
+    model.pose_effects, model.pose_directions = (found[part] for part in _POSE_PARTS)
+
+
+_POSE_PARTS = "effects", "directions"
+
+
+def _is_effect(effect: dict) -> bool:
+    """Whether this is a `capsnet.pose.Effect` as a dict, of the properties that this version knows."""
+    return all(name in PROPERTIES and math.isfinite(effect["changes"][name]) for name in effect["names"])
+
+
+def _is_direction(name: str, direction: dict, size: int) -> bool:
+    """Whether this is a `capsnet.pose.Direction` as a dict, of such a property."""
+    vectors = direction["change"], direction["slope"]
+    numbers = [direction[key] for key in ("offset", "low", "high")]
+    return name in PROPERTIES and all(len(v) == size for v in vectors) and all(map(math.isfinite, sum(vectors, numbers)))
 
 
 def find_model(name: str, revision: str | None = None) -> Path:

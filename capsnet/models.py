@@ -165,8 +165,10 @@ class CapsNet(nn.Module):
         # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
         # the range in which moving it makes sense. Measured after training and kept with the weights.
         self.register_buffer("pose_range", torch.tensor([-1.0, 1.0])[:, None, None].repeat(1, K, pose_size))
-        # What each pose number does to the picture, by class name; measured, see `capsnet.pose`.
+        # By class name, what each pose number does to the picture, and how to move one property of it; measured, see
+        # `capsnet.pose`.
         self.pose_effects: dict[str, list[dict[str, Any]]] | None = None
+        self.pose_directions: dict[str, dict[str, dict[str, Any]]] | None = None
 
     def _grid(self, input_size: int) -> int:
         """Side of the grid of primary capsules."""

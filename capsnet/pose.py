@@ -1,4 +1,4 @@
-"""What the numbers of a pose do to the digit that the decoder draws.
+"""What the numbers of a pose do to the digit that the decoder draws, and how to move one property of it alone.
 
 Poses have no names: training finds them. Here the decoder is asked what each does, in the terms of
 `capsnet.morphometry`. Everything is said of one digit at a time, since each has a capsule of its own.
@@ -18,6 +18,12 @@ from capsnet.morphometry import PROPERTIES, measure
 ALONE = 0.6
 TOGETHER = 0.7  # … or else the two that do so,
 NOTICEABLE = 1  # each by at least so many typical differences
+
+MEANINGFUL = ("thickness", "slant", "width", "height", "loop")  # what directions are sought for
+STILL = ("across", "down")  # and what stays still with them: the digit's place
+FITTED = 360  # poses of a digit, a sixth of which judge what is fitted on the others
+VARIED = 0.5  # typical differences, standard deviation: a property that varies less among them has no direction
+FAITHFUL = 0.5  # nor has one of which less than this share of what was asked for happens
 
 
 @dataclass(frozen=True)
@@ -71,15 +77,94 @@ def _effect(change: list[float]) -> Effect:
     return Effect(names, changes, strength)
 
 
-def effects_of_all(model: CapsNet, data: Images, each: int) -> dict[str, list[dict[str, Any]]]:
-    """For every class by name, the effect of each number as a dict: what poses.json holds.
+@dataclass(frozen=True)
+class Direction:
+    """How to move one property of a digit through its pose, taken for linear in it.
 
-    Means over the first `each` images of the class in `data`.
+    Attributes:
+        change: P numbers; added to a pose they raise the property by one unit and leave the others as they are.
+        slope, offset: the property is offset + slope · pose.
+        low, high: 1 % and 99 % quantile of that over the poses it was fitted on.
+        gain: what is measured where one is asked for.
+        leak: how far another property moves at most, in typical differences, where one such difference is asked for.
     """
+
+    change: list[float]
+    slope: list[float]
+    offset: float
+    low: float
+    high: float
+    gain: float
+    leak: float
+
+
+def directions(model: CapsNet, digit: int, poses: Tensor) -> dict[str, Direction]:
+    """A direction for each property of `MEANINGFUL` that the digit's pose moves, from real poses (N, P) of it.
+
+    Of the many changes that would move a property alone, it is the one most like the poses' own variation (least
+    Mahalanobis length), so that what is drawn stays a digit. With fewer than four poses for each number there is none.
+    """
+    if len(poses) < 4 * poses.shape[1]:
+        return {}
+    held = len(poses) // 6
+    fit, judge = poses[held:], poses[:held]
+    measured = _controlled(draw(model, digit, fit))
+    whole = ~measured.isnan().any(1)
+    measured, fit = measured[whole], fit[whole]
+    varied = measured.std(0) >= VARIED * _typical()
+    names = [name for name, its in zip(MEANINGFUL + STILL, varied.tolist(), strict=True) if its]
+    measured = measured[:, varied]
+
+    middle = fit.mean(0)
+    centred = fit - middle
+    covariance = centred.T @ centred / len(fit)  # (P, P)
+    ridge = 1e-4 * covariance.diagonal().mean() * torch.eye(len(covariance))
+    slope = torch.linalg.solve(covariance + ridge, centred.T @ (measured - measured.mean(0)) / len(fit))  # (P, Q)
+    along = covariance @ slope  # (P, Q)
+    change = along @ torch.linalg.pinv(slope.T @ along)  # (P, Q): slopeᵀ change = 1
+    offset = measured.mean(0) - middle @ slope  # (Q,)
+    low, high = (offset + fit @ slope).quantile(torch.tensor([0.01, 0.99]), dim=0)
     found = {}
+    for q, name in enumerate(names):
+        gain, leak = _gain_and_leak(model, digit, judge, name, change[:, q])
+        if name in MEANINGFUL and gain >= FAITHFUL:
+            numbers = change[:, q].tolist(), slope[:, q].tolist()
+            found[name] = Direction(*numbers, offset[q].item(), low[q].item(), high[q].item(), gain, leak)
+    return found
+
+
+def _controlled(pictures: Tensor) -> Tensor:
+    """(N, C, H, W) → (N, Q), the properties that directions move or keep still."""
+    order = list(PROPERTIES)
+    return measure(pictures)[:, [order.index(name) for name in MEANINGFUL + STILL]]
+
+
+def _typical() -> Tensor:
+    """(Q,): of the same properties."""
+    return torch.tensor([PROPERTIES[name].typical for name in MEANINGFUL + STILL])
+
+
+def _gain_and_leak(model: CapsNet, digit: int, poses: Tensor, name: str, change: Tensor) -> tuple[float, float]:
+    """What one typical difference that is asked for does, in typical differences, as a mean over poses (N, P)."""
+    step = PROPERTIES[name].typical * change
+    ends = [_controlled(draw(model, digit, poses + side * step)) for side in (-0.5, 0.5)]
+    moved = ((ends[1] - ends[0]) / _typical()).nanmean(0).nan_to_num()  # (Q,)
+    own = (MEANINGFUL + STILL).index(name)
+    others = torch.cat([moved[:own], moved[own + 1 :]])
+    return moved[own].item(), others.abs().max().item()
+
+
+def measure_poses(model: CapsNet, data: Images, each: int) -> dict[str, dict[str, Any]]:
+    """What poses.json holds: "effects" and "directions", as dicts, of every class by name.
+
+    Args:
+        each: over how many images of a class, its first in `data`, effects are means.
+    """
+    found: dict[str, dict[str, Any]] = {"effects": {}, "directions": {}}
     for digit, name in enumerate(model.info.class_names):
-        images = to_float(data.images[data.labels == digit][:each]).to(model.pose_range.device)
+        images = to_float(data.images[data.labels == digit][: max(each, FITTED)]).to(model.pose_range.device)
         with torch.inference_mode():
-            poses = model(images).poses[:, digit]
-        found[name] = [asdict(effect) for effect in effects(model, digit, poses)]
+            poses = model(images).poses[:, digit].cpu()
+        found["effects"][name] = [asdict(effect) for effect in effects(model, digit, poses[:each])]
+        found["directions"][name] = {p: asdict(d) for p, d in directions(model, digit, poses[:FITTED]).items()}
     return found

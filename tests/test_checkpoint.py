@@ -257,34 +257,59 @@ def test_public_face():
     assert capsnet.ModelError is ModelError and capsnet.create_model is create_model
 
 
-def pose_effects(model):
+def poses_of(model, **direction):
     effect = {"names": ["slant"], "changes": {"slant": 0.3}, "strength": 1.2}
-    return {name: [effect] * model.info.pose_size for name in model.info.class_names}
+    vector = [0.1] * model.info.pose_size
+    direction = {"change": vector, "slope": vector, "offset": 0.5, "low": -1.0, "high": 1.0, **direction}
+    names = model.info.class_names
+    return {
+        "effects": {name: [effect] * model.info.pose_size for name in names},
+        "directions": {name: {"slant": direction} if name in names[:2] else {} for name in names},
+    }
 
 
 def test_what_poses_do_comes_with_the_weights(model, weights):
     save_model(model, weights / "mine")
-    assert load_model("mine").pose_effects is None
-    write_json(weights / "mine" / "poses.json", pose_effects(model))
-    assert load_model("mine").pose_effects == pose_effects(model)
+    assert load_model("mine").pose_effects is load_model("mine").pose_directions is None
+    write_json(weights / "mine" / "poses.json", poses_of(model))
+    assert load_model("mine").pose_effects == poses_of(model)["effects"]
+    assert load_model("mine").pose_directions == poses_of(model)["directions"]
 
 
 def test_other_weights_do_not_keep_what_poses_did(model, weights):
     save_model(model, weights / "mine")
-    write_json(weights / "mine" / "poses.json", pose_effects(model))
+    write_json(weights / "mine" / "poses.json", poses_of(model))
     save_model(model, weights / "mine")
     assert load_model("mine").pose_effects is None
 
 
-@pytest.mark.parametrize("content", [[], {}, {"0": []}, None, "few", "unknown", "no numbers"])
-def test_poses_json_that_does_not_fit(model, weights, content):
+SPOILT = {
+    "few": {name: [] for name in "0123456789"},
+    "unknown": {name: [{"names": ["charm"], "changes": {"charm": 1}}] * 16 for name in "0123456789"},
+    "no numbers": {name: [{"names": ["slant"], "changes": {"slant": "much"}}] * 16 for name in "0123456789"},
+    "not all": {"0": [{"names": [], "changes": {}}] * 16},
+    "no list": {name: None for name in "0123456789"},
+}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda poses, model: [],
+        lambda poses, model: None,
+        lambda poses, model: {},
+        lambda poses, model: poses["effects"],
+        *(lambda poses, model, name=name: {**poses, "effects": SPOILT[name]} for name in SPOILT),
+        lambda poses, model: {**poses, "directions": {name: [] for name in "0123456789"}},
+        lambda poses, model: {**poses, "directions": {name: {"charm": {}} for name in "0123456789"}},
+        lambda poses, model: poses_of(model, change=[0.1] * 3),
+        lambda poses, model: poses_of(model, slope=["much"] * 16),
+        lambda poses, model: poses_of(model, low=None),
+    ],
+)
+def test_poses_json_that_does_not_fit(model, weights, spoil):
     save_model(model, weights / "mine")
-    spoilt = {
-        "few": {name: effects[:3] for name, effects in pose_effects(model).items()},
-        "unknown": {name: [{"names": ["charm"], "changes": {"charm": 1}}] * 16 for name in "0123456789"},
-        "no numbers": {name: [{"names": ["slant"], "changes": {"slant": "much"}}] * 16 for name in "0123456789"},
-    }
-    write_json(weights / "mine" / "poses.json", spoilt[content] if isinstance(content, str) else content)
+    write_json(weights / "mine" / "poses.json", spoil(poses_of(model), model))
     assert "poses.json does not fit the model; remove it" in refusal("mine")
 
 
@@ -296,7 +321,7 @@ def test_hub(model, weights, tmp_path, monkeypatch, measured):
     save_model(model, tmp_path / "snapshot")
     asked = []
     if measured:
-        write_json(tmp_path / "snapshot" / "poses.json", pose_effects(model))
+        write_json(tmp_path / "snapshot" / "poses.json", poses_of(model))
 
     def download(repo, filename, revision=None):
         asked.append((repo, filename, revision))
@@ -309,7 +334,7 @@ def test_hub(model, weights, tmp_path, monkeypatch, measured):
     assert torch.equal(again.pose_range, model.pose_range.half().float())
     files = ("config.json", "model.safetensors", "poses.json")
     assert sorted(asked) == [("someone/cap-sule.v1", file, "v2") for file in files]
-    assert again.pose_effects == (pose_effects(model) if measured else None)
+    assert again.pose_effects == (poses_of(model)["effects"] if measured else None)
 
 
 def test_hub_failure_is_one_sentence(weights, monkeypatch):

@@ -15,6 +15,7 @@ from capsnet.demo import answer, api, compare, examples, lengths, page, pixels, 
 from capsnet.demo import networks as networks_of
 from capsnet.models import CONFIGS
 from capsnet.morphometry import PROPERTIES
+from capsnet.pose import MEANINGFUL
 
 SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
 
@@ -272,8 +273,18 @@ def test_sliders_say_what_they_do():
     assert len(set(sum(words.MOVES.values(), ()))) == 2 * len(PROPERTIES)
 
 
+def test_sliders_know_how_to_move_one_property(model):
+    found = tweak.moves(model)
+    assert len(found) == 10 and all({"thickness", "slant"} <= of_class.keys() <= set(MEANINGFUL) for of_class in found)
+    slant, measured = found[7]["slant"], model.pose_directions["7"]["slant"]
+    assert slant.keys() == {"change", "slope", "offset", "low", "high"}
+    assert slant["change"] == pytest.approx(measured["change"], rel=1e-3)
+    assert slant["low"] == pytest.approx(measured["low"], rel=1e-3) and slant["low"] < slant["high"]
+    assert len(json.dumps(found)) < 20_000
+
+
 def test_without_measured_poses_sliders_say_nothing():
     untrained = capsnet.create_model("capsnet-small")
-    assert tweak.does(untrained) == [[""] * 16] * 10
+    assert tweak.does(untrained) == [[""] * 16] * 10 and tweak.moves(untrained) == [{}] * 10
     untrained.pose_effects = {str(k): [{"names": ["loop"], "changes": {"loop": k - 4.5}}] * 16 for k in range(10)}
     assert tweak.does(untrained) == [["smaller loop"] * 16] * 5 + [["larger loop"] * 16] * 5

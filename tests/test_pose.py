@@ -6,15 +6,16 @@ import math
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from capsnet.card import pose_table
+from capsnet.card import direction_table, pose_table
 from capsnet.checkpoint import load_model
 from capsnet.configuration import recipe
 from capsnet.models import create_model
 from capsnet.morphometry import PROPERTIES, measure
-from capsnet.pose import effects, effects_of_all
+from capsnet.pose import MEANINGFUL, directions, draw, effects, measure_poses
 from capsnet.training import train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +109,71 @@ def test_poses_without_ink_are_left_out(model, poses):
     assert found[SLANT].names == ("slant",) and found[3].strength == 0
 
 
+# Directions
+
+
+def mixed(model, monkeypatch):
+    """Each number of the pose does a bit of everything."""
+    mixture, plain = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1))).Q, model.decode
+    monkeypatch.setattr(model, "decode", lambda poses, digits: plain(poses @ mixture, digits))
+
+
+def test_directions_move_one_property_and_leave_the_others(model, poses, monkeypatch):
+    mixed(model, monkeypatch)
+    found = directions(model, 3, poses)
+    assert found.keys() == {"thickness", "slant", "height"}  # a bar has no loop; its width is its thickness
+    start = torch.zeros(1, 4)
+    before = named(measure(draw(model, 3, start))[0])
+    # Thickness is measured along a skeleton, which moves by whole pixels.
+    for name, by, rel in (("thickness", 0.6, 0.75), ("slant", 0.2, 0.2), ("height", 2.0, 0.2)):
+        after = named(measure(draw(model, 3, start + by * torch.tensor(found[name].change)))[0])
+        assert after[name] - before[name] == pytest.approx(by, rel=rel)
+        for other in found.keys() - {name}:
+            assert abs(after[other] - before[other]) <= 0.3 * PROPERTIES[other].typical
+        assert 0.6 <= found[name].gain <= 1.4 and found[name].leak <= 0.3
+
+
+def test_directions_know_the_property_of_a_pose(model, poses, monkeypatch):
+    mixed(model, monkeypatch)
+    found = directions(model, 3, poses)
+    drawn = measure(draw(model, 3, poses))[:, list(PROPERTIES).index("height")]
+    height = found["height"]
+    said = height.offset + poses @ torch.tensor(height.slope)
+    assert (said - drawn).abs().max() < 0.7
+    assert said.min() <= height.low < height.high <= said.max()
+    for name, direction in found.items():  # each is of its own property only
+        for other in found:
+            along = torch.tensor(direction.change) @ torch.tensor(found[other].slope)
+            assert along.item() == pytest.approx(float(name == other), abs=1e-3)
+
+
+def test_too_few_poses_give_no_direction(model, poses):
+    assert directions(model, 3, poses[:15]) == {}
+
+
+def test_directions_of_the_weights_move_their_property_alone():
+    """Real digits, which the fit has not seen, through the real decoder: the property grows with every step."""
+    model = load_model("capsnet")
+    digits = np.load(ROOT / "capsnet" / "demo" / "mnist_digits.npz")
+    assert sum(map(len, model.pose_directions.values())) >= 35
+    assert all({"thickness", "slant"} <= of.keys() for of in model.pose_directions.values())
+    leaks = []
+    for digit in range(10):
+        images = torch.from_numpy(digits["images"][digits["labels"] == digit][:20]).float()[:, None] / 255
+        with torch.no_grad():
+            poses = model(images).poses[:, digit]
+        for name, direction in model.pose_directions[str(digit)].items():
+            own = list(PROPERTIES).index(name)
+            assert name in MEANINGFUL and direction["gain"] >= 0.5
+            steps = torch.linspace(-1, 1, 5) * PROPERTIES[name].typical
+            moved = poses + steps[:, None, None] * torch.tensor(direction["change"])  # (5, 20, 16)
+            drawn = measure(draw(model, digit, moved.flatten(0, 1))).unflatten(0, (5, 20)).mean(1)[:, own]
+            every = 2 if name == "loop" else 1  # a loop that opens or closes makes it jump
+            assert (drawn[::every].diff() > 0).all(), (digit, name)
+            leaks.append(direction["leak"])
+    assert np.median(leaks) <= 0.25
+
+
 # The command
 
 
@@ -129,9 +195,10 @@ def test_the_command_writes_what_the_page_and_the_card_show(small, digits, tmp_p
     monkeypatch.setattr(name_poses.script, "load_mnist", lambda *_, **__: digits)
     assert name_poses("--model", tmp_path, "--images", 2) == 0
     model = load_model(tmp_path)
-    assert model.pose_effects == json.loads(json.dumps(effects_of_all(model, digits, 2)))
-    table = capsys.readouterr().out.strip()
-    assert table.count("\n") == 1 + 16 and table in (tmp_path / "README.md").read_text()
+    found = json.loads(json.dumps(measure_poses(model, digits, 2)))
+    assert (model.pose_effects, model.pose_directions) == (found["effects"], found["directions"])
+    card, tables = (tmp_path / "README.md").read_text(), capsys.readouterr().out.strip().split("\n\n")
+    assert tables[0].count("\n") == 1 + 16 and len(tables) == 2 and all(table in card for table in tables)
 
 
 def test_the_table_of_the_card():
@@ -144,6 +211,19 @@ def test_the_table_of_the_card():
         "|---|---|---|",
         "| 1 | slant −0.26 | width +2.0, loop +10.0 |",
         "| 2 |  | width +2.0, loop +10.0 |",
+    ]
+
+
+def test_the_table_of_directions():
+    def direction(gain, leak):
+        return {"change": [], "gain": gain, "leak": leak}
+
+    found = {"0": {"loop": direction(0.912, 0.04), "slant": direction(1, 0.5)}, "1": {"slant": direction(0.7, 0.125)}}
+    assert direction_table(found).splitlines() == [
+        "| property | 0 | 1 |",
+        "|---|---|---|",
+        "| slant | 1.00, 0.50 | 0.70, 0.12 |",
+        "| loop | 0.91, 0.04 |  |",
     ]
 
 

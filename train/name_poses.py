@@ -1,7 +1,7 @@
-"""Find out what each number of a model's poses does: `python train/name_poses.py --model capsnet`.
+"""Find out what each number of a model's poses does, and what moves one property: `python train/name_poses.py`.
 
-Writes poses.json beside the weights, from which the page names its sliders, and a table into the model card. Needs
-scikit-image (requirements-dev.txt).
+Writes poses.json beside the weights, from which the page has its sliders' names and those that move one property alone,
+and two tables into the model card. Needs scikit-image (requirements-dev.txt).
 """
 
 import sys
@@ -11,11 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from capsnet.card import pose_table, write_card  # noqa: E402
+from capsnet.card import direction_table, pose_table, write_card  # noqa: E402
 from capsnet.checkpoint import POSES, ModelError, find_model, load_model, write_json  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist  # noqa: E402
-from capsnet.pose import effects_of_all  # noqa: E402
+from capsnet.pose import measure_poses  # noqa: E402
 
 
 def main() -> int:
@@ -32,17 +32,17 @@ def main() -> int:
         info = model.info
         if (info.class_names, info.in_channels, info.input_size) != (list("0123456789"), 1, 28):
             parser.error(f"{options.model} does not read digits of 28 by 28 grey pixels; poses are measured on MNIST")
-        found = effects_of_all(model, load_mnist(options.data_dir, train=True), options.images)
+        found = measure_poses(model, load_mnist(options.data_dir, train=True), options.images)
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         parser.error(f"{error.name} is missing; install requirements-dev.txt")
-    print(pose_table(found))
+    print(pose_table(found["effects"]), direction_table(found["directions"]), sep="\n\n")
     try:
         write_json(folder / POSES, found)
     except OSError as error:
-        print(f"the table is only printed: {error}", file=sys.stderr)
+        print(f"the tables are only printed: {error}", file=sys.stderr)
         return 1
     with suppress(ModelError):  # weights without the files of their training have no card
         write_card(folder, model)

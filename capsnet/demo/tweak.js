@@ -14,6 +14,16 @@ const rows = [...element.querySelectorAll(".slider")].map((row) => ({
   does: row.querySelector(".does"),
 }));
 
+// Each moves one property alone, through all numbers of the pose.
+const moves = [...element.querySelectorAll(".move")].map((row) => ({
+  row,
+  name: row.dataset.property,
+  range: row.querySelector("[type=range]"),
+  back: row.querySelector(".back"),
+  rail: row.querySelector(".rail"),
+}));
+
+let grip = null; // the property that is being moved, and the pose it is moved from
 let drawing = null, digit = null, start = [], pose = [], limits = [], remark = rows[0].remark;
 
 const round = (value) => Math.round(value * 1000) / 1000;
@@ -42,10 +52,9 @@ function choose(next) {
     const [low, high] = idle ? [-1, 1] : network().ranges[digit][i];
     return [Math.min(low, value), Math.max(high, value)];
   });
-  rows.forEach(({ does }, i) => {
-    does.textContent = idle ? "" : network().does[digit][i];
-    showRow(i);
-  });
+  rows.forEach(({ does }, i) => (does.textContent = idle ? "" : network().does[digit][i]));
+  grip = null;
+  showAll();
   say(0, "");
   paint(own, idle ? null : ownPicture());
   redraw();
@@ -53,15 +62,26 @@ function choose(next) {
 
 // ---- sliders
 
+function showAll() {
+  rows.forEach((_, i) => showRow(i));
+  moves.forEach(showMove);
+}
+
+// A range between those limits, and on its rail the way from where it began.
+function slide({ range, rail }, [low, high], from, value) {
+  const share = (v) => Math.max(0, Math.min(1, (v - low) / (high - low || 1)));
+  range.disabled = digit === null;
+  [range.min, range.max, range.value] = [low, high, value];
+  rail.style.setProperty("--start", share(from));
+  rail.style.setProperty("--from", Math.min(share(from), share(value)));
+  rail.style.setProperty("--span", Math.abs(share(value) - share(from)));
+}
+
 function showRow(i) {
-  const { range, number, back, rail } = rows[i], [low, high] = limits[i];
-  const share = (value) => (value - low) / (high - low || 1);
-  range.disabled = number.disabled = digit === null;
-  [range.min, range.max, range.value] = [low, high, pose[i]];
+  const { number, back } = rows[i];
+  slide(rows[i], limits[i], start[i], pose[i]);
+  number.disabled = digit === null;
   number.value = pose[i].toFixed(3);
-  rail.style.setProperty("--start", share(start[i]));
-  rail.style.setProperty("--from", Math.min(share(start[i]), share(pose[i])));
-  rail.style.setProperty("--span", Math.abs(share(pose[i]) - share(start[i])));
   const bend = round(pose[i] - start[i]);
   back.textContent = bend ? `${bend > 0 ? "+" : "-"}${Math.abs(bend).toFixed(3)}` : "";
   back.disabled = !bend;
@@ -69,7 +89,9 @@ function showRow(i) {
 
 function move(i, value) {
   pose[i] = round(Math.max(limits[i][0], Math.min(limits[i][1], value)));
+  grip = null;
   showRow(i);
+  moves.forEach(showMove);
   say(i, "");
   redraw();
 }
@@ -88,6 +110,51 @@ function say(i, words) {
   remark = rows[i].remark;
   remark.textContent = words;
 }
+
+// ---- one property at a time
+
+const directionOf = (name) => (digit === null ? undefined : network().moves[digit][name]);
+const amount = ({ offset, slope }, pose) => slope.reduce((sum, by, i) => sum + by * pose[i], offset);
+
+function showMove(one) {
+  const direction = directionOf(one.name);
+  one.row.classList.toggle("missing", digit !== null && !direction);
+  if (!direction) {
+    slide(one, [-1, 1], 0, 0);
+    one.range.disabled = one.back.disabled = true;
+    return;
+  }
+  const from = amount(direction, start), value = grip?.name === one.name ? grip.value : amount(direction, pose);
+  slide(one, [Math.min(direction.low, from), Math.max(direction.high, from)], from, value);
+  one.back.disabled = Math.abs(value - from) < 0.01 * (direction.high - direction.low);
+}
+
+// From the pose that it was taken at, so that many small moves add up to no other than one large one.
+function moveAlone({ name }, value) {
+  const direction = directionOf(name), { most } = network();
+  if (grip?.name !== name) grip = { name, pose: [...pose], from: amount(direction, pose) };
+  grip.value = value;
+  pose = grip.pose.map((at, i) => round(Math.max(-most, Math.min(most, at + (value - grip.from) * direction.change[i]))));
+  limits = limits.map(([low, high], i) => [Math.min(low, pose[i]), Math.max(high, pose[i])]);
+  showAll();
+  say(0, "");
+  redraw();
+}
+
+moves.forEach((one) => {
+  one.range.addEventListener("input", () => moveAlone(one, Number(one.range.value)));
+  one.range.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const [low, high, at] = [one.range.min, one.range.max, one.range.value].map(Number);
+    moveAlone(one, Math.max(low, Math.min(high, at + (step * (high - low)) / 50)));
+  });
+  one.back.addEventListener("click", () => {
+    moveAlone(one, amount(directionOf(one.name), start));
+    one.range.focus();
+  });
+});
 
 rows.forEach(({ range, number, back }, i) => {
   range.addEventListener("input", () => move(i, Number(range.value)));

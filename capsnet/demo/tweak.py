@@ -3,6 +3,8 @@
 import gradio as gr
 import torch
 
+from capsnet.pose import MEANINGFUL
+
 from . import words
 from .answer import DECIMALS, LARGEST, Answer, decode, rounded
 from .networks import named
@@ -19,6 +21,13 @@ SLIDER = """
   <output for="pose-{i}"></output>
 </li>"""
 
+MOVE = """
+<li class="move" data-property="{name}">
+  <label for="move-{name}">{name}</label>
+  <span class="rail"><input type="range" id="move-{name}" step="any" min="-1" max="1" value="0" disabled></span>
+  <button type="button" class="back" aria-label="Reset {name}" title="Reset" disabled>×</button>
+</li>"""
+
 
 def build(networks: dict) -> gr.HTML:
     """The panel. Its value is a drawing's ten poses; where its sliders stand only the browser knows."""
@@ -32,6 +41,8 @@ def build(networks: dict) -> gr.HTML:
         {},
         html_template=read("tweak.html")
         .replace("SLIDERS", sliders)
+        .replace("MOVES", "".join(MOVE.format(name=name) for name in MEANINGFUL))
+        .replace("ALONE", words.ALONE)
         .replace("POSE", words.POSE)
         .replace("RANGE", words.RANGE),
         js_on_load=read("paint.js", "ask.js", "tweak.js"),
@@ -44,12 +55,14 @@ def build(networks: dict) -> gr.HTML:
 
 
 def bounds(model) -> dict:
-    """What the sliders need to know of a network: their ranges, the most that a number may be, and what each does."""
+    """What the sliders need to know of a network: ranges, the most that a number may be, what each does and how to
+    move one property."""
     return {
         "ranges": ranges(model.pose_range),
         # A squashed vector lies within ±1; the poses of matrix capsules are not squashed.
         "most": 1 if model.pose_range.abs().max() <= 1 else LARGEST,
         "does": does(model),
+        "moves": moves(model),
     }
 
 
@@ -58,6 +71,20 @@ def does(model) -> list[list[str]]:
     if model.pose_effects is None:
         return [[""] * model.info.pose_size for _ in model.info.class_names]
     return [[words.move(effect) for effect in model.pose_effects[name]] for name in model.info.class_names]
+
+
+def moves(model) -> list[dict[str, dict]]:
+    """For each class the directions of `capsnet.pose` by property, to four digits; none where that was not measured."""
+
+    def short(value):
+        return [short(v) for v in value] if isinstance(value, list) else float(f"{value:.4g}")
+
+    keys = ("change", "slope", "offset", "low", "high")
+    found = model.pose_directions or {}
+    return [
+        {name: {key: short(direction[key]) for key in keys} for name, direction in found.get(class_name, {}).items()}
+        for class_name in model.info.class_names
+    ]
 
 
 def ranges(pose_range: torch.Tensor) -> list[list[list[float]]]:

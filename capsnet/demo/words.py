@@ -29,6 +29,10 @@ POSE = (
     "slant, width, thickness or the size of a loop. Training found them without names, and many do several "
     "things at once. The decoder, a second network, draws it from them alone."
 )
+ALONE = (
+    "<strong>One property at a time.</strong> Each of these moves many numbers of the pose together, by amounts that were "
+    "fitted on the training images, so that one property changes and the others stay, nearly."
+)
 RANGE = (
     "Each slider spans 98 of 100 training images of this digit; its mark is your drawing, and the number beside it "
     "takes the change back. The words say what moving it right does; where there are none, it does several things "

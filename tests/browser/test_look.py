@@ -22,7 +22,7 @@ CONTRAST = """elements => elements.map((element) => {
 TEXTS = (
     ".top h1, .top p, .bottom p, .bottom a, .panel h2, .panel p:not([hidden]), .panel strong, "
     ".panel button:enabled, .bar .name, .bar .value, .marks span, .axis span, "
-    ".slider label, .slider [type=number], .slider .back:enabled, .pictures figcaption, "
+    ".slider label, .move:not(.missing) label, .slider [type=number], .slider .back:enabled, .pictures figcaption, "
     ".panel select, #compare th, #compare th span, #compare td"
 )
 
@@ -120,8 +120,9 @@ def test_every_control_has_a_name_and_shows_its_focus(page):
         names.append(name.strip())
         page.keyboard.press("Tab")
     rows = page.locator("#compare tbody tr").count()
-    # Buttons, the choice of the network, bars, sliders with their number fields, the networks below.
-    assert len(names) == 4 + 1 + 10 + 16 * 2 + rows and all(names)
+    moves = page.locator("#tweak .move input:enabled").count()
+    # Buttons, the choice of the network, bars, sliders, sliders with their number fields, the networks below.
+    assert len(names) == 4 + 1 + 10 + moves + 16 * 2 + rows and all(names) and moves >= 2
 
 
 def test_nothing_is_remembered(page):

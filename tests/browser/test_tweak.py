@@ -47,14 +47,14 @@ def test_dragging_redraws_live(seven, expected):
     start, before = hand.bent(seven), hand.pose(seven)
     now = hand.slider(seven, 3).evaluate("s => (s.value - s.min) / (s.max - s.min)")
     drag(seven, 3, 0.02 if now > 0.5 else 0.98)
-    seven.wait_for_function("() => document.querySelectorAll('#tweak .back')[2].textContent !== ''")
+    seven.wait_for_function("() => document.querySelectorAll('#tweak .slider .back')[2].textContent !== ''")
     assert_picture_matches(seven, 7, expected)  # the button is still down
     seven.mouse.up()
     assert_picture_matches(seven, 7, expected)
     assert (hand.bent(seven) != start).any()
     assert (hand.picture(seven, "#tweak .own canvas") == start).all()
     bend = hand.pose(seven)[2] - before[2]
-    assert seven.locator("#tweak .back").nth(2).inner_text() == f"{bend:+.3f}"
+    assert seven.locator("#tweak .slider .back").nth(2).inner_text() == f"{bend:+.3f}"
     assert hand.pose(seven)[:2] + hand.pose(seven)[3:] == before[:2] + before[3:]
 
 
@@ -75,7 +75,7 @@ def test_arrow_keys(seven, expected):
             assert_picture_matches(seven, 7, expected)
     hand.slider(seven, number).press("End")
     assert hand.pose(seven)[number - 1] == high
-    seven.locator("#tweak .back").nth(number - 1).click()
+    seven.locator("#tweak .slider .back").nth(number - 1).click()
     assert hand.pose(seven)[number - 1] == before
 
 
@@ -130,7 +130,7 @@ def test_reset_of_one_and_of_all(seven, expected):
     for number in (2, 9):
         hand.field(seven, number).fill("0.2")
         hand.field(seven, number).press("Enter")
-    seven.locator("#tweak .back").nth(1).click()
+    seven.locator("#tweak .slider .back").nth(1).click()
     assert hand.pose(seven)[1] == before[1] and hand.pose(seven)[8] == 0.2
     assert_picture_matches(seven, 7, expected)
     seven.click("[data-do=reset]")
@@ -260,3 +260,53 @@ def test_a_finger_moves_a_slider(phone, expected):
     assert_picture_matches(phone, digit, expected)
     sight = phone.locator("#tweak .bent canvas").bounding_box()  # still in view above the sliders
     assert 0 <= sight["y"] < phone.viewport_size["height"] - sight["height"]
+
+
+def moving(page, name):
+    """The slider that moves this property alone."""
+    return page.locator(f"#move-{name}")
+
+
+def slant_of(pixels) -> float:
+    y, x = np.nonzero(pixels > 127)
+    return -((x - x.mean()) * (y - y.mean())).mean() / ((y - y.mean()) ** 2).mean()
+
+
+def test_one_property_moves_through_many_numbers(seven, expected):
+    start, upright = hand.pose(seven), slant_of(hand.bent(seven))
+    moving(seven, "slant").focus()
+    for key, times in (("ArrowRight", 12), ("ArrowLeft", 4)):
+        for _ in range(times):
+            seven.keyboard.press(key)
+    hand.settle(seven)
+    assert_picture_matches(seven, 7, expected)
+    bent = hand.pose(seven)
+    assert sum(abs(a - b) > 0.002 for a, b in zip(start, bent, strict=True)) >= 8
+    assert slant_of(hand.bent(seven)) > upright + 0.05
+    # Many small moves are one large one, and back they leave nothing behind.
+    for _ in range(8):
+        seven.keyboard.press("ArrowLeft")
+    assert hand.pose(seven) == pytest.approx(start, abs=0.0011)
+    seven.keyboard.press("ArrowRight")
+    seven.locator(".move", has=moving(seven, "slant")).locator(".back").click()
+    hand.settle(seven)
+    assert hand.pose(seven) == start
+    assert_picture_matches(seven, 7, expected)
+
+
+def test_properties_follow_the_numbers(seven):
+    def values():
+        return [float(moving(seven, name).input_value()) for name in ("thickness", "slant", "width")]
+
+    before = values()
+    hand.field(seven, 1).fill("0.3")
+    hand.field(seven, 1).press("Enter")
+    assert values() != before
+    seven.click("[data-do=reset]")
+    assert values() == before
+
+
+def test_a_digit_without_a_loop_has_no_slider_for_it(seven):
+    assert moving(seven, "loop").is_disabled() and moving(seven, "thickness").is_enabled()
+    seven.locator("#lengths .bar").nth(0).click()
+    assert moving(seven, "loop").is_enabled()
