@@ -77,9 +77,12 @@ def main() -> None:
     check_address(options.host, options.port)
     model = load(options.model)
 
+    from capsnet import available_models
     from capsnet.demo import networks, page, theme
 
     name = os.path.basename(options.model.rstrip("/"))  # of a folder or a repository, what comes last
+    if name in available_models():  # unless that is the name of another
+        name = options.model
     served = page.build(networks.beside(model, name))
     listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
     try:

@@ -134,9 +134,9 @@ def _poses(poses: dict[str, dict], name: str) -> list[str]:
         pose_table(poses["effects"]),
         "",
         "Properties that a direction in pose space moves by itself, fitted on the training images. First what is "
-        "measured where one is asked for, then how far any other property moves at most (place included), in typical "
-        "differences, where one such difference is asked for; means over poses that the fit did not see. Blank where "
-        "a digit hardly varies in the property or cannot be moved like that.",
+        "measured where one unit is asked for, then how far another of them, or the digit's place, moves at most on "
+        "average, in typical differences, where one such difference is asked for; on poses that the fit did not see. "
+        "Blank where a digit hardly varies in the property or cannot be moved like that.",
         "",
         direction_table(poses["directions"]),
         "",

@@ -2,7 +2,7 @@
 
 A model is a folder: model.safetensors (fp16), config.json (what rebuilds it), training.json (how it was trained),
 metrics.json (what was measured), README.md (the model card) and, once that was measured, poses.json (what each number
-of a pose does).
+of a pose does, and what moves one property of the digit).
 """
 
 import json
@@ -22,6 +22,7 @@ from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES
 
 POSES = "poses.json"
+_POSE_PARTS = "effects", "directions"
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 
 
@@ -105,8 +106,8 @@ def _kind(folder: Path) -> str | None:
 def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:
     """A trained model in evaluation mode, float32.
 
-    Its `pose_effects` and `pose_directions` are what poses.json says of each class: a list of `capsnet.pose.Effect`, and
-    a `capsnet.pose.Direction` by property, as dicts.
+    Its `pose_effects` and `pose_directions` are what poses.json says of each class: a list of `capsnet.pose.Effect` as
+    dicts, and a `capsnet.pose.Direction` for each property, likewise.
 
     Args:
         name: a name in weights/, a folder, or "user/repo" on the Hugging Face Hub.
@@ -139,14 +140,11 @@ def _load_poses(model: CapsNet, folder: Path) -> None:
         effects, directions = ([found[part][name] for name in model.info.class_names] for part in _POSE_PARTS)
         fits = all(len(one) == size and all(map(_is_effect, one)) for one in effects)
         fits = fits and all(_is_direction(name, one, size) for of in directions for name, one in of.items())
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, OverflowError, TypeError):  # isfinite of a whole number without end
         fits = False
     if not fits:
         raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
     model.pose_effects, model.pose_directions = (found[part] for part in _POSE_PARTS)
-
-
-_POSE_PARTS = "effects", "directions"
 
 
 def _is_effect(effect: dict) -> bool:
@@ -157,8 +155,10 @@ def _is_effect(effect: dict) -> bool:
 def _is_direction(name: str, direction: dict, size: int) -> bool:
     """Whether this is a `capsnet.pose.Direction` as a dict, of such a property."""
     vectors = direction["change"], direction["slope"]
-    numbers = [direction[key] for key in ("offset", "low", "high")]
-    return name in PROPERTIES and all(len(v) == size for v in vectors) and all(map(math.isfinite, sum(vectors, numbers)))
+    numbers = [direction[key] for key in ("offset", "low", "high", "gain", "leak")]
+    return (
+        name in PROPERTIES and all(len(v) == size for v in vectors) and all(map(math.isfinite, sum(vectors, numbers)))
+    )
 
 
 def find_model(name: str, revision: str | None = None) -> Path:

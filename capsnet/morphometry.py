@@ -34,6 +34,7 @@ PROPERTIES = {
     "across": Property("px", 1),
     "down": Property("px", 1),
 }
+MEANINGFUL = ("thickness", "slant", "width", "height", "loop")  # what one may want to change of a digit
 
 
 def measure(pictures: Tensor) -> Tensor:

@@ -12,18 +12,18 @@ from torch import Tensor
 
 from capsnet.data import Images, to_float
 from capsnet.models import CapsNet
-from capsnet.morphometry import PROPERTIES, measure
+from capsnet.morphometry import MEANINGFUL, PROPERTIES, measure
 
 # A number's name is the property that makes up so much of the sum of all squared changes, in typical differences …
 ALONE = 0.6
 TOGETHER = 0.7  # … or else the two that do so,
 NOTICEABLE = 1  # each by at least so many typical differences
 
-MEANINGFUL = ("thickness", "slant", "width", "height", "loop")  # what directions are sought for
-STILL = ("across", "down")  # and what stays still with them: the digit's place
+CONTROLLED = (*MEANINGFUL, "across", "down")  # a direction moves one of them, and the others stay, place included
 FITTED = 360  # poses of a digit, a sixth of which judge what is fitted on the others
-VARIED = 0.5  # typical differences, standard deviation: a property that varies less among them has no direction
-FAITHFUL = 0.5  # nor has one of which less than this share of what was asked for happens
+VARIED = 0.5  # typical differences, standard deviation: a property that varies less among them has no direction,
+GAIN = 0.5, 1.5  # nor has one of which less or more than so many times what was asked for happens,
+LEAK = 0.5  # or with which another property moves by more
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class Direction:
     """How to move one property of a digit through its pose, taken for linear in it.
 
     Attributes:
-        change: P numbers; added to a pose they raise the property by one unit and leave the others as they are.
+        change: P numbers; added to a pose they raise the property by one unit, and leave the others of `CONTROLLED`.
         slope, offset: the property is offset + slope · pose.
         low, high: 1 % and 99 % quantile of that over the poses it was fitted on.
-        gain: what is measured where one is asked for.
-        leak: how far another property moves at most, in typical differences, where one such difference is asked for.
+        gain: what is measured where one unit is asked for.
+        leak: how far another of `CONTROLLED` moves at most, in typical differences, where one such is asked for.
     """
 
     change: list[float]
@@ -102,46 +102,52 @@ def directions(model: CapsNet, digit: int, poses: Tensor) -> dict[str, Direction
     """A direction for each property of `MEANINGFUL` that the digit's pose moves, from real poses (N, P) of it.
 
     Of the many changes that would move a property alone, it is the one most like the poses' own variation (least
-    Mahalanobis length), so that what is drawn stays a digit. With fewer than four poses for each number there is none.
+    Mahalanobis length), so that what is drawn stays a digit. With fewer than four drawn poses for each number there is
+    none.
     """
-    if len(poses) < 4 * poses.shape[1]:
-        return {}
     held = len(poses) // 6
-    fit, judge = poses[held:], poses[:held]
-    measured = _controlled(draw(model, digit, fit))
+    judge, fit = poses[:held], poses[held:]
+    measured = _controlled(draw(model, digit, fit)).double() / _typical()
     whole = ~measured.isnan().any(1)
-    measured, fit = measured[whole], fit[whole]
-    varied = measured.std(0) >= VARIED * _typical()
-    names = [name for name, its in zip(MEANINGFUL + STILL, varied.tolist(), strict=True) if its]
-    measured = measured[:, varied]
+    measured, fit = measured[whole], fit[whole].double().cpu()
+    if len(fit) < 4 * poses.shape[1]:
+        return {}
+    varied = measured.std(0) >= VARIED
+    if not varied.any():
+        return {}
+    names = [name for name, its in zip(CONTROLLED, varied.tolist(), strict=True) if its]
+    measured, typical = measured[:, varied], _typical()[varied]
 
     middle = fit.mean(0)
     centred = fit - middle
     covariance = centred.T @ centred / len(fit)  # (P, P)
-    ridge = 1e-4 * covariance.diagonal().mean() * torch.eye(len(covariance))
-    slope = torch.linalg.solve(covariance + ridge, centred.T @ (measured - measured.mean(0)) / len(fit))  # (P, Q)
+    covariance += (1e-4 * covariance.diagonal().mean() + 1e-12) * torch.eye(len(covariance), dtype=torch.float64)
+    slope = torch.linalg.solve(covariance, centred.T @ (measured - measured.mean(0)) / len(fit))  # (P, Q)
     along = covariance @ slope  # (P, Q)
-    change = along @ torch.linalg.pinv(slope.T @ along)  # (P, Q): slopeᵀ change = 1
-    offset = measured.mean(0) - middle @ slope  # (Q,)
-    low, high = (offset + fit @ slope).quantile(torch.tensor([0.01, 0.99]), dim=0)
+    change = torch.linalg.solve(slope.T @ along, along.T).T  # (P, Q): slopeᵀ change = I
+    change, slope = change / typical, slope * typical  # from typical differences to units
+    offset = measured.mean(0) * typical - middle @ slope  # (Q,)
+    low, high = (offset + fit @ slope).quantile(torch.tensor([0.01, 0.99], dtype=torch.float64), dim=0)
     found = {}
     for q, name in enumerate(names):
-        gain, leak = _gain_and_leak(model, digit, judge, name, change[:, q])
-        if name in MEANINGFUL and gain >= FAITHFUL:
+        if name not in MEANINGFUL:
+            continue
+        gain, leak = _gain_and_leak(model, digit, judge, name, change[:, q].to(poses))
+        if GAIN[0] <= gain <= GAIN[1] and leak <= LEAK:
             numbers = change[:, q].tolist(), slope[:, q].tolist()
             found[name] = Direction(*numbers, offset[q].item(), low[q].item(), high[q].item(), gain, leak)
     return found
 
 
 def _controlled(pictures: Tensor) -> Tensor:
-    """(N, C, H, W) → (N, Q), the properties that directions move or keep still."""
+    """(N, C, H, W) → (N, Q), the properties of `CONTROLLED`."""
     order = list(PROPERTIES)
-    return measure(pictures)[:, [order.index(name) for name in MEANINGFUL + STILL]]
+    return measure(pictures)[:, [order.index(name) for name in CONTROLLED]]
 
 
 def _typical() -> Tensor:
-    """(Q,): of the same properties."""
-    return torch.tensor([PROPERTIES[name].typical for name in MEANINGFUL + STILL])
+    """(Q,): typical differences of the same."""
+    return torch.tensor([PROPERTIES[name].typical for name in CONTROLLED], dtype=torch.float64)
 
 
 def _gain_and_leak(model: CapsNet, digit: int, poses: Tensor, name: str, change: Tensor) -> tuple[float, float]:
@@ -149,7 +155,7 @@ def _gain_and_leak(model: CapsNet, digit: int, poses: Tensor, name: str, change:
     step = PROPERTIES[name].typical * change
     ends = [_controlled(draw(model, digit, poses + side * step)) for side in (-0.5, 0.5)]
     moved = ((ends[1] - ends[0]) / _typical()).nanmean(0).nan_to_num()  # (Q,)
-    own = (MEANINGFUL + STILL).index(name)
+    own = CONTROLLED.index(name)
     others = torch.cat([moved[:own], moved[own + 1 :]])
     return moved[own].item(), others.abs().max().item()
 
@@ -164,7 +170,7 @@ def measure_poses(model: CapsNet, data: Images, each: int) -> dict[str, dict[str
     for digit, name in enumerate(model.info.class_names):
         images = to_float(data.images[data.labels == digit][: max(each, FITTED)]).to(model.pose_range.device)
         with torch.inference_mode():
-            poses = model(images).poses[:, digit].cpu()
+            poses = model(images).poses[:, digit]
         found["effects"][name] = [asdict(effect) for effect in effects(model, digit, poses[:each])]
         found["directions"][name] = {p: asdict(d) for p, d in directions(model, digit, poses[:FITTED]).items()}
     return found

@@ -260,7 +260,16 @@ def test_public_face():
 def poses_of(model, **direction):
     effect = {"names": ["slant"], "changes": {"slant": 0.3}, "strength": 1.2}
     vector = [0.1] * model.info.pose_size
-    direction = {"change": vector, "slope": vector, "offset": 0.5, "low": -1.0, "high": 1.0, **direction}
+    direction = {
+        "change": vector,
+        "slope": vector,
+        "offset": 0.5,
+        "low": -1.0,
+        "high": 1.0,
+        "gain": 1,
+        "leak": 0,
+        **direction,
+    }
     names = model.info.class_names
     return {
         "effects": {name: [effect] * model.info.pose_size for name in names},
@@ -305,6 +314,7 @@ SPOILT = {
         lambda poses, model: poses_of(model, change=[0.1] * 3),
         lambda poses, model: poses_of(model, slope=["much"] * 16),
         lambda poses, model: poses_of(model, low=None),
+        lambda poses, model: poses_of(model, gain=10**400),
     ],
 )
 def test_poses_json_that_does_not_fit(model, weights, spoil):

@@ -1,7 +1,7 @@
-"""Find out what each number of a model's poses does, and what moves one property: `python train/name_poses.py`.
+"""Find out what a model's pose numbers do, and what moves one property: `python train/name_poses.py --model capsnet`.
 
-Writes poses.json beside the weights, from which the page has its sliders' names and those that move one property alone,
-and two tables into the model card. Needs scikit-image (requirements-dev.txt).
+Writes poses.json beside the weights and two tables into the model card. The page takes from it the words beside the
+sliders, and the sliders that move one property alone. Needs scikit-image (requirements-dev.txt).
 """
 
 import sys

@@ -1,5 +1,6 @@
 """One reading of a sheet: everything the panels show, in one forward pass."""
 
+import time
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,7 @@ class Answer:
     suspects: list[int]  # the digits that the sentence names
     sentence: str  # which digit
     detail: str  # how sure
+    seconds: float  # from the image to lengths and poses
 
 
 def rounded(values: torch.Tensor) -> list:
@@ -32,7 +34,9 @@ def rounded(values: torch.Tensor) -> list:
 @torch.inference_mode()
 def ask(model, image: torch.Tensor) -> Answer:
     """Read one image (1, H, W) and decode the pose of every capsule."""
+    start = time.perf_counter()
     out = model(image[None])
+    seconds = time.perf_counter() - start
     lengths, poses = out.lengths[0], out.poses[0]
     suspects, sentence, detail = verdict(lengths.tolist(), model.info.class_names)
     return Answer(
@@ -44,6 +48,7 @@ def ask(model, image: torch.Tensor) -> Answer:
         suspects=suspects,
         sentence=sentence,
         detail=detail,
+        seconds=seconds,
     )
 
 

@@ -1,6 +1,5 @@
 """The same drawing through every network, side by side."""
 
-import time
 from html import escape
 
 import gradio as gr
@@ -12,11 +11,9 @@ from . import pad, words
 from .answer import ask, rounded
 from .pixels import encode, read
 
-READINGS = 3  # of which the fastest is shown
-
 ROW = """
 <tr data-network="{name}">
-  <th scope="row"><button type="button">{title}</button> <span>{about}</span></th>
+  <th scope="row"><button type="button" aria-label="Go on with {title}">{title}</button> <span>{about}</span></th>
   <td><span class="spectrum" role="img" aria-label="No lengths yet">{bars}</span></td>
   <td><canvas class="screen" width="28" height="28" aria-hidden="true"></canvas></td>
   <td class="says"></td>
@@ -43,12 +40,14 @@ def build(networks: dict) -> gr.HTML:
         .replace("ROWS", rows)
         .replace("LABELS", labels)
         .replace("COMPARE", words.COMPARE),
-        js_on_load=read("paint.js", "ask.js", "compare.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "compare.js"),
         server_functions=[compare],
         apply_default_css=False,
         elem_id="compare",
         network=first,
         names=names,
+        empty=words.NOTHING,
+        silence=words.SILENCE[0],
     )
 
 
@@ -75,16 +74,5 @@ def through(network, image: torch.Tensor) -> dict:
         "digit": answer.digit,
         "sentence": answer.sentence,
         "picture": encode(answer.pictures[answer.digit]),
-        "took": words.milliseconds(fastest(network, image)),
+        "took": words.milliseconds(answer.seconds),
     }
-
-
-@torch.inference_mode()
-def fastest(network, image: torch.Tensor) -> float:
-    """Seconds of one forward pass, the least of several."""
-    seconds = []
-    for _ in range(READINGS):
-        start = time.perf_counter()
-        network(image[None])
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)

@@ -3,6 +3,7 @@
   const choice = element.querySelector("select"), about = element.querySelector(".about-network");
   const tell = () => {
     const { label, dataset } = choice.selectedOptions[0];
+    about.hidden = !dataset.about;
     about.querySelector("strong").textContent = `${label}:`;
     about.querySelector("span").textContent = dataset.about;
   };

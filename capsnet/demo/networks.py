@@ -5,6 +5,7 @@ from html import escape
 from itertools import groupby
 
 import capsnet
+from capsnet.models import CapsNet
 
 from . import words
 from .pixels import read
@@ -16,7 +17,9 @@ def beside(model, name: str) -> dict:
     What cannot be loaded is left out, and said on stderr.
     """
     networks, known = {name: model}, list(words.NETWORKS)
-    for other in sorted(capsnet.available_models(), key=lambda name: known.index(name) if name in known else len(known)):
+    for other in sorted(
+        capsnet.available_models(), key=lambda name: known.index(name) if name in known else len(known)
+    ):
         if other not in networks:
             try:
                 network = capsnet.load_model(other)
@@ -34,10 +37,10 @@ def reads(model) -> tuple:
     return info.kind, info.in_channels, info.input_size, info.class_names, info.pose_size
 
 
-def named(networks: dict, name) -> object:
+def named(networks: dict, name) -> CapsNet:
     """The network of that name; ValueError with one sentence where there is none."""
     if not isinstance(name, str) or name not in networks:
-        raise ValueError(f"There is no model {name!r}: choose one of {', '.join(networks)}.")
+        raise ValueError(f"There is no model {str(name)[:80]!r}: choose one of {', '.join(networks)}.")
     return networks[name]
 
 

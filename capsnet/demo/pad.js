@@ -1,7 +1,7 @@
 // The pad. A sheet is what is on it: {kind: "strokes", strokes}, {kind: "sample", index} or {kind: "file", data}. What
-// the server says of it goes to the panels as the DOM event "answer"; a finished sheet is itself the DOM event "sheet".
+// the server says of it goes to the panels as the DOM event "answer"; the sheet itself goes as the DOM event "sheet", null during a stroke.
 // Strokes are lists of [x, y] in 0..UNITS whatever the screen, so they redraw crisply at any size.
-const UNITS = 280, INK = 17, NEAR = 2, MOST_POINTS = 3000, SLOWEST = 50; // of uploads, in bytes/ms
+const UNITS = 280, INK = 17, NEAR = 2, MOST_POINTS = 3000;
 
 const canvas = element.querySelector("canvas"), brush = canvas.getContext("2d");
 const file = element.querySelector("input"), caption = element.querySelector(".caption");
@@ -57,24 +57,24 @@ const isBlank = () => sheet.kind === "strokes" && !sheet.strokes.length;
 // ---- what the server gets
 
 const show = (answer) => document.dispatchEvent(new CustomEvent("answer", { detail: answer }));
-const read = asker(canvas, ({ kind, strokes, index, data }) => server.answer({ network, kind, strokes, index, data }), {
-  answered(answer, asked) {
-    show(answer);
+const read = asker(canvas, ({ asked, by }) => server.answer({ network: by, ...plain(asked) }), {
+  answered(answer, { asked, by }) {
+    if (by === network) show(answer);
     note(asked, asked.name);
   },
-  failed(asked) {
+  failed({ asked }) {
     show(props.silence);
     if (asked.kind === "file") note(asked, `${asked.name} is not read yet.`);
   },
-  wanted: (asked) => asked === sheet,
-  patience: ({ data }) => PATIENCE + (data?.length ?? 0) / SLOWEST,
+  wanted: ({ asked, by }) => asked === sheet && by === network,
+  patience: ({ asked }) => patienceFor(asked),
 });
 
 function send() {
   note(sheet, `Reading ${sheet.name}…`);
-  read(sheet);
+  read({ asked: sheet, by: network });
   draw();
-  if (!stroke) document.dispatchEvent(new CustomEvent("sheet", { detail: sheet }));
+  document.dispatchEvent(new CustomEvent("sheet", { detail: stroke ? null : sheet }));
 }
 
 // During a stroke once a frame is enough; its end is sent at once.
@@ -106,6 +106,7 @@ function begin() {
 }
 
 document.addEventListener("network", ({ detail }) => {
+  if (detail === network) return;
   network = detail;
   send();
 });

@@ -29,7 +29,7 @@ def build(answer, network: str, silence: dict) -> tuple[gr.HTML, gr.HTML]:
 
     pad = gr.HTML(
         html_template=read("pad.html").replace("LARGEST_FILE", str(LARGEST_FILE)),
-        js_on_load=read("paint.js", "ask.js", "pad.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "pad.js"),
         server_functions=[answer, sample],
         apply_default_css=False,
         elem_id="pad",

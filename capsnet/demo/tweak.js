@@ -1,6 +1,7 @@
 // The sliders and their picture. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
 // last position always comes last.
 const KEY_STEP = 0.01;
+const ARROWS = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 };
 
 const panel = element.querySelector(".panel"), note = element.querySelector(".note");
 const [bent, own] = element.querySelectorAll("figure canvas"), caption = element.querySelector(".bent figcaption");
@@ -23,7 +24,7 @@ const moves = [...element.querySelectorAll(".move")].map((row) => ({
   rail: row.querySelector(".rail"),
 }));
 
-let grip = null; // the property that is being moved, and the pose it is moved from
+let grip = null; // what is being moved alone: {name, pose, from, value}, the pose and the value it is moved from
 let drawing = null, digit = null, start = [], pose = [], limits = [], remark = rows[0].remark;
 
 const round = (value) => Math.round(value * 1000) / 1000;
@@ -125,7 +126,9 @@ function showMove(one) {
     return;
   }
   const from = amount(direction, start), value = grip?.name === one.name ? grip.value : amount(direction, pose);
-  slide(one, [Math.min(direction.low, from), Math.max(direction.high, from)], from, value);
+  const { low, high } = direction, limits = [Math.min(low, from, value), Math.max(high, from, value)];
+  slide(one, limits, from, value);
+  one.range.ariaValueText = `${Math.round((100 * (value - low)) / (high - low))} of 100`;
   one.back.disabled = Math.abs(value - from) < 0.01 * (direction.high - direction.low);
 }
 
@@ -144,11 +147,11 @@ function moveAlone({ name }, value) {
 moves.forEach((one) => {
   one.range.addEventListener("input", () => moveAlone(one, Number(one.range.value)));
   one.range.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
+    const step = ARROWS[event.key];
     if (!step) return;
     event.preventDefault();
-    const [low, high, at] = [one.range.min, one.range.max, one.range.value].map(Number);
-    moveAlone(one, Math.max(low, Math.min(high, at + (step * (high - low)) / 50)));
+    const { low, high } = directionOf(one.name), [least, most, at] = [one.range.min, one.range.max, one.range.value].map(Number);
+    moveAlone(one, Math.max(least, Math.min(most, at + (step * (high - low)) / 50)));
   });
   one.back.addEventListener("click", () => {
     moveAlone(one, amount(directionOf(one.name), start));
@@ -172,7 +175,7 @@ rows.forEach(({ range, number, back }, i) => {
   });
   for (const input of [range, number]) {
     input.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
+      const step = ARROWS[event.key];
       if (!step || (input === number && /Left|Right/.test(event.key))) return;
       event.preventDefault();
       if (input === range) move(i, pose[i] + step * KEY_STEP);

@@ -1,9 +1,11 @@
-"""Sixteen sliders over one capsule's pose, and the decoder's picture of where they stand."""
+"""Sliders over one capsule's pose and over properties of its digit, and the decoder's picture of where they stand."""
 
 import gradio as gr
 import torch
+from fastapi import HTTPException
 
-from capsnet.pose import MEANINGFUL
+from capsnet.morphometry import MEANINGFUL
+from capsnet.routing.em import EMRouting
 
 from . import words
 from .answer import DECIMALS, LARGEST, Answer, decode, rounded
@@ -33,7 +35,10 @@ def build(networks: dict) -> gr.HTML:
     """The panel. Its value is a drawing's ten poses; where its sliders stand only the browser knows."""
 
     def bend(request):
-        return picture(networks, request)
+        try:
+            return picture(networks, request)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from None
 
     info = next(iter(networks.values())).info
     sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(info.pose_size))
@@ -55,12 +60,11 @@ def build(networks: dict) -> gr.HTML:
 
 
 def bounds(model) -> dict:
-    """What the sliders need to know of a network: ranges, the most that a number may be, what each does and how to
-    move one property."""
+    """What sliders need to know of a network: `ranges`, the most that a number may be, what each `does`, `moves`."""
     return {
         "ranges": ranges(model.pose_range),
         # A squashed vector lies within ±1; the poses of matrix capsules are not squashed.
-        "most": 1 if model.pose_range.abs().max() <= 1 else LARGEST,
+        "most": LARGEST if isinstance(model.routing, EMRouting) else 1,
         "does": does(model),
         "moves": moves(model),
     }

@@ -1,4 +1,4 @@
-"""What the page says: the verdict on ten lengths, and what a capsule, a length and a pose are."""
+"""What the page says: the verdict on ten lengths, what a capsule, a length and a pose are, what networks do."""
 
 SILENT = 0.5  # a longest capsule below this is no answer
 CLOSE = 0.2  # two capsules nearer than this are rivals
@@ -30,18 +30,20 @@ POSE = (
     "things at once. The decoder, a second network, draws it from them alone."
 )
 ALONE = (
-    "<strong>One property at a time.</strong> Each of these moves many numbers of the pose together, by amounts that were "
-    "fitted on the training images, so that one property changes and the others stay, nearly."
+    "<strong>Thickness, slant and the others</strong> move many numbers of the pose together, by amounts fitted on the "
+    "training images, so that one property changes and the rest stays, nearly. Pale ones do not move like that in this "
+    "digit, or nobody has measured it."
 )
 RANGE = (
-    "Each slider spans 98 of 100 training images of this digit; its mark is your drawing, and the number beside it "
-    "takes the change back. The words say what moving it right does; where there are none, it does several things "
-    "at once, or little."
+    "<strong>The sixteen sliders</strong> each span 98 of 100 training images of this digit; the mark is your drawing, "
+    "and the number beside it takes the change back. The words say what moving it right does; where there are none, it "
+    "does several things at once, or little."
 )
 COMPARE = (
     "Your drawing through every network: the lengths of its ten capsules, the picture that its decoder draws of the "
-    "longest one's pose, and how long it takes here to read the 28 × 28 pixels. Choose a network to go on with it above."
+    "longest one's pose, and how long it takes here to read the 28 × 28 pixels. Choose a network to go on with it."
 )
+NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
     "thickness": ("thicker", "thinner"),
@@ -70,10 +72,18 @@ NETWORKS = {
     "uniform-capsnet": (ROUTINGS, "Uniform coupling", "No routing: all votes count the same."),
     "affine-capsnet": (ROUTINGS, "One shared transformation", "No routing, and all capsules vote by the same rule."),
     "attention-capsnet": (ROUTINGS, "Self-attention", "One round: a vote near the sum of all counts more."),
-    "multi-head-capsnet": (ROUTINGS, "Multi-head attention", "The same, with a learned sense of what is near."),
-    "orth-capsnet": (ROUTINGS, "Sparse attention", "Capsules that repeat others are dropped, and weak votes count nothing."),
+    "multi-head-capsnet": (ROUTINGS, "Multi-head attention", "Self-attention with a learned sense of what is near."),
+    "orth-capsnet": (
+        ROUTINGS,
+        "Sparse attention",
+        "Capsules that repeat others are dropped, and weak votes count nothing.",
+    ),
     "windowed-capsnet": (ROUTINGS, "Windowed routing", "Each capsule looks for agreement among its neighbours only."),
-    "em-capsnet": (ROUTINGS, "EM routing", "Poses are 4 × 4 matrices, and votes that form a cluster make a digit."),
+    "em-capsnet": (
+        ROUTINGS,
+        "EM routing",
+        "Poses are matrices of 4 × 4, and an activation of its own stands for a length.",
+    ),
 }
 
 

@@ -123,8 +123,46 @@ def test_nothing_is_compared_unseen_or_during_a_stroke(page, questions):
     hand.draw(page, [[(0.3, 0.9), (0.5, 0.9)]], lift=False)
     page.wait_for_timeout(600)
     assert questions.count("compare") == 1
+    page.mouse.up()
+    hand.draw(page, [[(0.6, 0.9), (0.7, 0.9)]], lift=False)  # at once, before the last one has rested
+    page.wait_for_timeout(600)
+    assert questions.count("compare") == 1
     with page.expect_request(lambda r: "component_server" in r.url and r.post_data_json["fn_name"] == "compare"):
         page.mouse.up()
+
+
+def test_a_lost_server_is_said_below_too(page, complaints):
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    look_at_table(page)
+    hand.cut_off(page)
+    page.click("[data-do=sample]", force=True)
+    page.click("[data-do=undo]")
+    page.locator("#compare tbody").scroll_into_view_if_needed()
+    page.wait_for_function("document.querySelector('#compare [role=status]').textContent.includes('server')")
+    hand.reconnect(page)
+    complaints.clear()
+
+
+def test_a_picture_is_compared_too(page):
+    page.click("[data-do=sample]")
+    page.wait_for_function("document.querySelector('#pad .caption').textContent.includes('MNIST')")
+    hand.settle(page)
+    look_at_table(page)
+    shown = page.locator(f"#compare tr[data-network={FIRST}] .says").inner_text()
+    assert hand.verdict(page).startswith(shown)
+
+
+def test_the_chosen_network_again_changes_nothing(page):
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+    hand.field(page, 1).fill("0.25")
+    hand.field(page, 1).press("Enter")
+    hand.settle(page)
+    bent = hand.pose(page)
+    row(page, FIRST).locator("button").click()
+    hand.settle(page)
+    assert hand.pose(page) == bent
 
 
 def test_a_phone_shows_the_table_without_scrolling_sideways(phone):
