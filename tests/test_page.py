@@ -11,7 +11,7 @@ import torch
 from PIL import Image, ImageDraw
 
 import capsnet
-from capsnet.demo import answer, api, compare, examples, lengths, page, pixels, tweak, words
+from capsnet.demo import answer, api, compare, examples, lengths, page, perturbations, pixels, tweak, words
 from capsnet.demo import networks as networks_of
 from capsnet.models import CONFIGS
 from capsnet.morphometry import MEANINGFUL, PROPERTIES
@@ -186,6 +186,40 @@ def test_the_time_is_that_of_reading(monkeypatch):
 def test_pose_numbers_of_squashed_capsules_end_at_1(model):
     assert tweak.bounds(model)["most"] == 1
     assert tweak.bounds(capsnet.create_model("em-capsnet"))["most"] == answer.LARGEST
+
+
+# ---- every number by itself
+
+
+def test_each_row_moves_one_number(model):
+    pose = [0.01 * i for i in range(16)]
+    poses = perturbations.perturbed(model, 4, pose).view(16, 11, 16)
+    assert torch.allclose(poses[:, 5], torch.tensor(pose))  # the middle is the drawing's own
+    width = torch.tensor(tweak.ranges(model.pose_range)[4]).diff(dim=1)[:, 0]
+    for p in range(16):
+        moved = poses[p] - torch.tensor(pose)
+        assert torch.allclose(moved[:, p], torch.linspace(-0.5, 0.5, 11) * width[p], atol=1e-6)
+        assert (moved[:, torch.arange(16) != p] == 0).all()
+    assert perturbations.perturbed(model, 4, [1.0] * 16).abs().max() == 1  # no squashed vector has more
+
+
+def test_the_sheet_is_what_the_decoder_draws(networks):
+    pose = [0.05] * 16
+    pictures = base64.b64decode(perturbations.pictures(networks, ["other", 3, pose]))
+    pictures = np.frombuffer(pictures, np.uint8).reshape(16, 11, 784).astype(int)
+    poses = perturbations.perturbed(networks["other"], 3, pose).view(16, 11, 16)
+    for row, column in ((0, 0), (7, 5), (15, 10)):
+        alone = tweak.picture(networks, ["other", 3, poses[row, column].tolist()])
+        assert np.abs(pictures[row, column] - np.frombuffer(base64.b64decode(alone), np.uint8)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [None, [], ["capsnet", 3], ["nobody", 3, [0.0] * 16], ["capsnet", 10, [0.0] * 16], ["capsnet", 3, [0.0]]],
+)
+def test_a_sheet_of_nothing_is_refused(networks, request_):
+    with pytest.raises(ValueError, match=r"^[A-Z][^\n]*\.$"):
+        perturbations.pictures(networks, request_)
 
 
 # ---- small parts

@@ -58,13 +58,17 @@ def decode_each(model, poses: torch.Tensor) -> torch.Tensor:
     return model.decode(poses.expand(count, -1, -1), torch.arange(count))
 
 
-@torch.inference_mode()
 def decode(model, digit: int, pose: list[float]) -> torch.Tensor:
-    """The picture (1, H, W) that the decoder draws of one digit's pose."""
-    check_digit(model, digit)
-    poses = torch.zeros(1, len(model.info.class_names), model.info.pose_size)
-    poses[0, digit] = torch.tensor(check_pose(model, pose))
-    return model.decode(poses, torch.tensor([digit]))[0]
+    """The picture (1, H, W) that the decoder draws of one digit's pose. Raises ValueError with one sentence."""
+    return decode_all(model, check_digit(model, digit), torch.tensor([check_pose(model, pose)]))[0]
+
+
+@torch.inference_mode()
+def decode_all(model, digit: int, poses: torch.Tensor) -> torch.Tensor:
+    """The pictures (N, 1, H, W) of poses (N, P) of one digit."""
+    of_all = torch.zeros(len(poses), len(model.info.class_names), model.info.pose_size)
+    of_all[:, digit] = poses
+    return model.decode(of_all, torch.full((len(poses),), digit))
 
 
 def check_digit(model, digit) -> int:

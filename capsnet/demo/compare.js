@@ -1,8 +1,5 @@
-// The same drawing through every network. Asked only while the table is in view, once the drawing has rested.
-const RESTED = 300; // ms
-
+// The same drawing through every network.
 const table = element.querySelector("tbody"), rows = [...table.rows], status = element.querySelector("[role=status]");
-let sheet = null, shown = null, inView = false, rest = 0;
 
 function show(answers, words) {
   const canvases = rows.map((row) => row.querySelector("canvas"));
@@ -23,22 +20,17 @@ function show(answers, words) {
   status.textContent = words;
 }
 
-const ask = asker(table, ({ asked }) => server.compare(plain(asked)), {
-  answered(answers, { asked }) {
-    if (asked !== sheet) return;
-    shown = asked;
-    table.classList.remove("stale");
+const view = whileInView(table, (asked) => ask(asked));
+const ask = asker(table, (asked) => server.compare(plain(asked)), {
+  answered(answers, asked) {
+    if (!view.isNewest(asked)) return;
+    view.finish(asked);
     show(answers, answers.length ? "" : props.empty);
   },
   failed: () => show([], props.silence),
-  wanted: ({ asked }) => asked === sheet && inView,
-  patience: ({ asked }) => patienceFor(asked),
+  wanted: view.wants,
+  patience: patienceFor,
 });
-
-function askSoon() {
-  clearTimeout(rest);
-  if (inView && sheet && sheet !== shown) rest = setTimeout(() => ask({ asked: sheet }), RESTED);
-}
 
 function mark(network) {
   for (const row of rows) {
@@ -52,14 +44,6 @@ for (const row of rows) {
   });
 }
 document.addEventListener("network", ({ detail }) => mark(detail));
-document.addEventListener("sheet", ({ detail }) => {
-  sheet = detail;
-  table.classList.toggle("stale", sheet !== shown);
-  askSoon();
-});
-new IntersectionObserver((changes) => {
-  inView = changes.at(-1).isIntersecting;
-  askSoon();
-}).observe(table);
+document.addEventListener("sheet", ({ detail }) => view.turnTo(detail));
 mark(props.network);
 show([], props.empty);

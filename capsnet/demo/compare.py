@@ -40,7 +40,7 @@ def build(networks: dict) -> gr.HTML:
         .replace("ROWS", rows)
         .replace("LABELS", labels)
         .replace("COMPARE", words.COMPARE),
-        js_on_load=read("paint.js", "ask.js", "sheet.js", "compare.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "compare.js"),
         server_functions=[compare],
         apply_default_css=False,
         elem_id="compare",

@@ -4,7 +4,7 @@ import gradio as gr
 
 import capsnet
 
-from . import api, compare, lengths, pad, theme, tweak, words
+from . import api, compare, lengths, pad, perturbations, theme, tweak, words
 from .answer import ask
 from .networks import named
 
@@ -28,7 +28,9 @@ def build(networks: dict) -> gr.Blocks:
                 pad.build(answer, first, silence=unread(networks, *words.SILENCE))
             lengths.build(networks)
             tweak.build(networks)
-        compare.build(networks)
+        with gr.Row(elem_id="below"):
+            perturbations.build(networks)
+            compare.build(networks)
         gr.HTML(theme.FOOTER, apply_default_css=False, elem_id="bottom")
         api.add_endpoints(networks)
     return page

@@ -5,14 +5,20 @@ function decode(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// Paints bytes in one colour on nothing, by default the canvas's own in CSS; null wipes it.
+// Paints bytes in one colour on nothing, by default the canvas's own in CSS; null wipes it. On a canvas with room for
+// several pictures they go from left to right, then down.
 function paint(canvas, bytes, colour = getComputedStyle(canvas).color) {
-  const brush = canvas.getContext("2d");
-  const picture = brush.createImageData(SIDE, SIDE);
-  for (let i = 0; bytes && i < SIDE * SIDE; i++) picture.data[4 * i + 3] = bytes[i];
+  const brush = canvas.getContext("2d"), { width, height } = canvas;
+  const picture = brush.createImageData(width, height);
+  for (let y = 0; bytes && y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      const number = Math.floor(y / SIDE) * (width / SIDE) + Math.floor(x / SIDE);
+      picture.data[4 * (y * width + x) + 3] = bytes[(number * SIDE + (y % SIDE)) * SIDE + (x % SIDE)];
+    }
+  }
   brush.putImageData(picture, 0, 0);
   brush.globalCompositeOperation = "source-in";
   brush.fillStyle = colour;
-  brush.fillRect(0, 0, SIDE, SIDE);
+  brush.fillRect(0, 0, width, height);
   brush.globalCompositeOperation = "source-over";
 }

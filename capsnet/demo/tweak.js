@@ -1,4 +1,4 @@
-// The sliders and their picture. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
+// The sliders and their picture. The DOM event "chosen" tells which capsule is bent, from which pose; null is none. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
 // last position always comes last.
 const KEY_STEP = 0.01;
 const ARROWS = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 };
@@ -48,20 +48,27 @@ function choose(next) {
   bent.setAttribute("aria-label", idle ? "No picture yet" : `The ${name} that the decoder draws of the sliders' pose`);
   own.setAttribute("aria-label", idle ? "No picture yet" : `The ${name} that the decoder draws of your drawing's pose`);
   start = idle ? rows.map(() => 0) : drawing.poses[digit];
-  pose = [...start];
-  limits = start.map((value, i) => {
-    const [low, high] = idle ? [-1, 1] : network().ranges[digit][i];
-    return [Math.min(low, value), Math.max(high, value)];
-  });
   rows.forEach(({ does }, i) => (does.textContent = idle ? "" : network().does[digit][i]));
-  grip = null;
-  showAll();
-  say(0, "");
   paint(own, idle ? null : ownPicture());
-  redraw();
+  reset();
+  const detail = idle ? null : { network: drawing.network, digit, pose: start, does: network().does[digit] };
+  document.dispatchEvent(new CustomEvent("chosen", { detail }));
 }
 
 // ---- sliders
+
+// As the drawing has it.
+function reset() {
+  pose = [...start];
+  limits = start.map((value, i) => {
+    const [low, high] = digit === null ? [-1, 1] : network().ranges[digit][i];
+    return [Math.min(low, value), Math.max(high, value)];
+  });
+  grip = null;
+  showAll();
+  say(0, "");
+  redraw();
+}
 
 function showAll() {
   rows.forEach((_, i) => showRow(i));
@@ -188,8 +195,14 @@ rows.forEach(({ range, number, back }, i) => {
   });
 });
 resetAll.addEventListener("click", () => {
-  choose(digit);
+  reset();
   rows[0].range.focus({ preventScroll: true }); // a disabled button would lose the focus
+});
+// As the drawing has it, but for one number, moved by a share of its range.
+document.addEventListener("perturb", ({ detail: { number, by } }) => {
+  const [low, high] = network().ranges[digit][number];
+  reset();
+  enter(number, round(start[number] + by * (high - low)));
 });
 document.addEventListener("capsule", (event) => drawing && choose(event.detail));
 

@@ -43,6 +43,10 @@ COMPARE = (
     "Your drawing through every network: the lengths of its ten capsules, the picture that its decoder draws of the "
     "longest one's pose, and how long it takes here to read the 28 × 28 pixels. Choose a network to go on with it."
 )
+PERTURB = (
+    "A row for each number of the pose: in the middle your drawing as the decoder has it, left and right with "
+    "that one number moved by up to half its slider's range. Choose a picture to take it to the sliders."
+)
 NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {

@@ -1,0 +1,80 @@
+// Rows are numbers of the pose, columns steps of one; a picture that is chosen goes to the sliders.
+const panel = element.querySelector(".panel"), status = element.querySelector("[role=status]");
+const canvas = element.querySelector("canvas"), mark = element.querySelector(".mark");
+const does = [...element.querySelectorAll(".does")];
+const rows = does.length, middle = (props.steps - 1) / 2;
+
+let base = null, cell = [0, middle]; // what the pictures are steps from: {network, digit, pose, does}; row and column
+
+const view = whileInView(canvas, (asked) => ask(asked));
+const ask = asker(canvas, ({ network, digit, pose }) => server.perturb([network, digit, pose]), {
+  answered(pixels, asked) {
+    if (!view.isNewest(asked)) return;
+    view.finish(asked);
+    panel.className = `panel digit digit-${asked.digit % 10}`;
+    paint(canvas, decode(pixels));
+    does.forEach((place, i) => (place.textContent = asked.does[i]));
+    canvas.ariaLabel =
+      `The ${props.names[asked.digit]}, each of its ${rows} numbers in ${props.steps} steps. ` +
+      "Arrow keys go from picture to picture, Enter takes one to the sliders.";
+    status.textContent = "";
+  },
+  failed() {
+    wipe();
+    status.textContent = props.silence;
+  },
+  wanted: view.wants,
+});
+
+function wipe() {
+  panel.className = "panel digit digit-none";
+  status.textContent = "";
+  paint(canvas, null);
+  does.forEach((place) => (place.textContent = ""));
+  mark.hidden = true;
+  canvas.ariaLabel = "No pictures yet";
+}
+
+// Puts the mark on a picture, and says which it is.
+function point(row, column) {
+  cell = [row, column];
+  mark.style.setProperty("--row", row);
+  mark.style.setProperty("--column", column);
+  mark.hidden = false;
+  const by = Math.round((100 * (column - middle)) / (props.steps - 1));
+  status.textContent = by ? `Number ${row + 1}, ${by > 0 ? "+" : "−"}${Math.abs(by)} % of its range.` : "Your drawing's own pose.";
+}
+
+function take() {
+  const [row, column] = cell;
+  document.dispatchEvent(new CustomEvent("perturb", { detail: { number: row, by: (column - middle) / (props.steps - 1) } }));
+}
+
+canvas.addEventListener("click", ({ offsetX, offsetY }) => {
+  if (!base || canvas.classList.contains("stale")) return;
+  const at = (offset, size, count) => Math.max(0, Math.min(count - 1, Math.floor((offset / size) * count)));
+  point(at(offsetY, canvas.clientHeight, rows), at(offsetX, canvas.clientWidth, props.steps));
+  take();
+});
+canvas.addEventListener("keydown", (event) => {
+  const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+  const chosen = event.key === "Enter" || event.key === " ";
+  if (!base || canvas.classList.contains("stale") || !(chosen || down || right)) return;
+  event.preventDefault();
+  const [row, column] = cell, within = (at, count) => Math.max(0, Math.min(count - 1, at));
+  point(within(row + down, rows), within(column + right, props.steps));
+  if (chosen) take();
+});
+
+// A capsule to bend, or none.
+document.addEventListener("chosen", ({ detail }) => {
+  base = detail;
+  mark.hidden = true;
+  cell = [0, middle];
+  view.turnTo(base);
+  if (!base) {
+    wipe();
+    view.finish(null);
+  }
+});
+wipe();
