@@ -2,9 +2,14 @@
 
 import time
 from dataclasses import dataclass
+from functools import wraps
 
 import torch
+from fastapi import HTTPException
 
+from capsnet.pose import draw
+
+from .networks import named
 from .words import verdict
 
 DECIMALS = 3  # of lengths and pose numbers; the pictures are decoded from the rounded poses, so both agree exactly
@@ -60,15 +65,28 @@ def decode_each(model, poses: torch.Tensor) -> torch.Tensor:
 
 def decode(model, digit: int, pose: list[float]) -> torch.Tensor:
     """The picture (1, H, W) that the decoder draws of one digit's pose. Raises ValueError with one sentence."""
-    return decode_all(model, check_digit(model, digit), torch.tensor([check_pose(model, pose)]))[0]
+    return draw(model, check_digit(model, digit), torch.tensor([check_pose(model, pose)]))[0]
 
 
-@torch.inference_mode()
-def decode_all(model, digit: int, poses: torch.Tensor) -> torch.Tensor:
-    """The pictures (N, 1, H, W) of poses (N, P) of one digit."""
-    of_all = torch.zeros(len(poses), len(model.info.class_names), model.info.pose_size)
-    of_all[:, digit] = poses
-    return model.decode(of_all, torch.full((len(poses),), digit))
+def check_request(networks: dict, request) -> tuple:
+    """The network, digit and pose of a request [name, digit, pose]; ValueError with one sentence on anything else."""
+    if not isinstance(request, list) or len(request) != 3:
+        raise ValueError("Send a network, a digit and a pose.")
+    model = named(networks, request[0])
+    return model, check_digit(model, request[1]), check_pose(model, request[2])
+
+
+def refusing(function):
+    """The function as the browser calls it: its ValueError becomes a refused request, not a server's failure."""
+
+    @wraps(function)
+    def call(request):
+        try:
+            return function(request)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from None
+
+    return call
 
 
 def check_digit(model, digit) -> int:

@@ -2,13 +2,13 @@
 
 import gradio as gr
 import torch
-from fastapi import HTTPException
+
+from capsnet.pose import draw
 
 from . import words
-from .answer import check_digit, check_pose, decode_all
-from .networks import named
+from .answer import check_request, refusing
 from .pixels import encode, read
-from .tweak import bounds
+from .tweak import most, ranges
 
 STEPS = 11  # pictures a row; the middle one is the drawing's own
 
@@ -21,11 +21,9 @@ def build(networks: dict) -> gr.HTML:
     It asks only while it is in view.
     """
 
+    @refusing
     def perturb(request):
-        try:
-            return pictures(networks, request)
-        except ValueError as error:
-            raise HTTPException(400, str(error)) from None
+        return pictures(networks, request)
 
     info = next(iter(networks.values())).info
     rows = "".join(ROW.format(n=i + 1) for i in range(info.pose_size))
@@ -47,19 +45,15 @@ def build(networks: dict) -> gr.HTML:
 
 def pictures(networks: dict, request) -> str:
     """P × STEPS pictures in base64 for the [network, digit, pose] of a drawing. Raises ValueError on anything else."""
-    if not isinstance(request, list) or len(request) != 3:
-        raise ValueError("Send a network, a digit and a pose.")
-    name, digit, pose = request
-    model = named(networks, name)
-    return encode(decode_all(model, check_digit(model, digit), perturbed(model, digit, check_pose(model, pose))))
+    model, digit, pose = check_request(networks, request)
+    return encode(draw(model, digit, perturbed(model, digit, pose)))
 
 
 def perturbed(model, digit: int, pose: list[float]) -> torch.Tensor:
     """(P · STEPS, P): number p moved by −½ to ½ of its slider's range in row p, the others as they are."""
-    own, known = torch.tensor(pose), bounds(model)
-    low, high = torch.tensor(known["ranges"][digit]).T
+    own, (low, high) = torch.tensor(pose), torch.tensor(ranges(model.pose_range)[digit]).T
     steps = torch.linspace(-0.5, 0.5, STEPS)
-    moved = (own + steps[:, None] * (high - low)).clamp(-known["most"], known["most"])  # (STEPS, P)
+    moved = (own + steps[:, None] * (high - low)).clamp(-most(model), most(model))  # (STEPS, P)
     poses = own.repeat(len(own), STEPS, 1)  # (P, STEPS, P)
     poses.diagonal(dim1=0, dim2=2).copy_(moved)
     return poses.flatten(0, 1)

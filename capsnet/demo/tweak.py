@@ -2,14 +2,12 @@
 
 import gradio as gr
 import torch
-from fastapi import HTTPException
 
 from capsnet.morphometry import MEANINGFUL
 from capsnet.routing.em import EMRouting
 
 from . import words
-from .answer import DECIMALS, LARGEST, Answer, decode, rounded
-from .networks import named
+from .answer import DECIMALS, LARGEST, Answer, check_request, decode, refusing, rounded
 from .pixels import encode, read
 
 SLIDER = """
@@ -34,11 +32,9 @@ MOVE = """
 def build(networks: dict) -> gr.HTML:
     """The panel. Its value is a drawing's ten poses; where its sliders stand only the browser knows."""
 
+    @refusing
     def bend(request):
-        try:
-            return picture(networks, request)
-        except ValueError as error:
-            raise HTTPException(400, str(error)) from None
+        return picture(networks, request)
 
     info = next(iter(networks.values())).info
     sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(info.pose_size))
@@ -63,11 +59,15 @@ def bounds(model) -> dict:
     """What sliders need to know of a network: `ranges`, the most that a number may be, what each `does`, `moves`."""
     return {
         "ranges": ranges(model.pose_range),
-        # A squashed vector lies within ±1; the poses of matrix capsules are not squashed.
-        "most": LARGEST if isinstance(model.routing, EMRouting) else 1,
+        "most": most(model),
         "does": does(model),
         "moves": moves(model),
     }
+
+
+def most(model) -> int:
+    """The most that a pose number may be. A squashed vector lies within ±1; matrix capsules are not squashed."""
+    return LARGEST if isinstance(model.routing, EMRouting) else 1
 
 
 def does(model) -> list[list[str]]:
@@ -108,7 +108,4 @@ def show(answer: Answer, network: str) -> dict:
 
 def picture(networks: dict, request) -> str:
     """The picture, in base64, that a network draws of the sliders' [network, digit, pose]. Else raises ValueError."""
-    if not isinstance(request, list) or len(request) != 3:
-        raise ValueError("Send a network, a digit and a pose.")
-    name, digit, pose = request
-    return encode(decode(named(networks, name), digit, pose))
+    return encode(decode(*check_request(networks, request)))
