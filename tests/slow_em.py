@@ -7,7 +7,8 @@ import math
 
 import torch
 
-from capsnet.routing.em import LEAST_VARIANCE, EMRouting
+from capsnet.routing.em import EMRouting
+from capsnet.routing.gaussians import LEAST_VARIANCE
 
 
 def who_sees_whom(routing, grid):

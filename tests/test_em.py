@@ -7,7 +7,8 @@ import torch
 from capsnet.layers import Capsules
 from capsnet.losses import spread_loss
 from capsnet.matrix import MatrixPrimaryCapsules
-from capsnet.routing.em import LEAST_VARIANCE, EMConvRouting, EMRouting, e_step, m_step, windows
+from capsnet.routing.em import EMConvRouting, EMRouting, e_step, windows
+from capsnet.routing.gaussians import LEAST_VARIANCE, FactoredVotes, StoredVotes
 
 TYPES, J = 2, 3
 
@@ -41,7 +42,7 @@ BOTH = pytest.mark.parametrize("kernel", [None, 3])
 
 def test_m_step_by_hand():
     votes = torch.tensor([[[1.0, 0.0], [3.0, 4.0], [70.0, -9.0]]])  # one parent, three children, D = 2
-    mean, variance, squares = m_step(votes, torch.tensor([[0.5, 0.25, 0.0]]))
+    mean, variance, squares = StoredVotes(votes).fit(torch.tensor([[0.5, 0.25, 0.0]]))
     # S = 3/4: μ = (1/2 + 3/4, 1) / S; σ² = (1/2 · (2/3)² + 1/4 · (4/3)²) / S and (1/2 · (4/3)² + 1/4 · (8/3)²) / S.
     torch.testing.assert_close(mean, torch.tensor([[5 / 3, 4 / 3]]))
     torch.testing.assert_close(variance, torch.tensor([[8 / 9, 32 / 9]]))
@@ -49,19 +50,55 @@ def test_m_step_by_hand():
 
 
 def test_e_step_by_hand():
-    logits = e_step(torch.tensor([[[1.0, 6.0]]]), torch.tensor([[0.5, 2.0]]), torch.tensor([0.25]).log())
-    # The distance is 1 / (2 · 0.5) + 6 / (2 · 2), the spreads' logarithms cancel.
+    variance = torch.tensor([[0.5, 2.0]])
+    distances = StoredVotes(torch.zeros(1, 1, 2)).distances(torch.tensor([[[1.0, 6.0]]]), variance)
+    assert distances.item() == 1 / (2 * 0.5) + 6 / (2 * 2)
+    logits = e_step(distances, variance, torch.tensor([0.25]).log())  # the spreads' logarithms cancel
     assert logits.item() == pytest.approx(math.log(0.25) - 2.5)
 
 
 def test_e_step_is_activation_times_density():
     votes, weights = torch.randn(4, 5, 16, dtype=torch.float64), torch.rand(4, 5, dtype=torch.float64)
     a = torch.rand(4, dtype=torch.float64)
-    mean, variance, squares = m_step(votes, weights)
-    R = e_step(squares, variance, a.log()).softmax(0)
+    stored = StoredVotes(votes)
+    mean, variance, squares = stored.fit(weights)
+    R = e_step(stored.distances(squares, variance), variance, a.log()).softmax(0)
     normal = torch.distributions.Normal(mean[:, None], variance.sqrt()[:, None])
     p = a[:, None] * normal.log_prob(votes).sum(-1).exp()
     torch.testing.assert_close(R, p / p.sum(0))
+
+
+def both_kinds_of_votes(batch=2, types=3, children=7, columns=5, dtype=torch.float64, far=0.0):
+    """The same votes, factored and stored, of poses (4, columns) around `far`."""
+    generator = torch.Generator().manual_seed(3)
+    M = far + torch.randn(batch, types, 4, columns, children, dtype=torch.float64, generator=generator)
+    W = torch.randn(types, J, columns, 4, dtype=torch.float64, generator=generator)
+    weights = torch.rand(batch, 1, J, types * children, dtype=torch.float64, generator=generator)
+    votes = torch.einsum("btrkn,tjkc->bjtnrc", M, W).flatten(4).flatten(2, 3)[:, None]  # (B, 1, J, I, 16)
+    return FactoredVotes(M.to(dtype), W.to(dtype)), StoredVotes(votes), weights
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("columns", "children"), [(5, 7), (4, 1), (1, 2)])
+def test_factored_votes_are_the_votes(columns, children, shared):
+    factored, stored, weights = both_kinds_of_votes(columns=columns, children=children)
+    weights = weights[:, :, :1] if shared else weights
+    (mean, variance, offsets), (expected_mean, expected, squares) = factored.fit(weights), stored.fit(weights)
+    torch.testing.assert_close(mean, expected_mean)
+    torch.testing.assert_close(variance, expected)
+    assert (expected > 2 * LEAST_VARIANCE).all()
+    torch.testing.assert_close(factored.distances(offsets, variance), stored.distances(squares, expected))
+
+
+@pytest.mark.parametrize("far", [0, 30])
+def test_factored_votes_do_not_lose_their_spread_to_rounding(far):
+    """In float32, where the square of a vote that is far from zero leaves no digits for the spread."""
+    factored, stored, weights = both_kinds_of_votes(dtype=torch.float32, far=far)
+    (mean, variance, offsets), (expected_mean, expected, squares) = factored.fit(weights.float()), stored.fit(weights)
+    torch.testing.assert_close(mean, expected_mean.float(), rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(variance, expected.float(), rtol=1e-4, atol=1e-4)
+    distances = stored.distances(squares, expected).float()
+    torch.testing.assert_close(factored.distances(offsets, variance), distances, rtol=1e-3, atol=1e-3)
 
 
 def test_layer_by_hand():
@@ -307,7 +344,7 @@ def test_one_child_is_its_parents_pose(kernel):
     out = routing(given)
     votes = given.poses.view(2, 1, 4, 4) @ routing.weight[0]
     torch.testing.assert_close(out.capsules.poses, votes.flatten(2), rtol=1e-5, atol=1e-5)
-    mean, variance, _ = m_step(votes.flatten(2)[:, :, None], torch.ones(2, J, 1))
+    mean, variance, _ = StoredVotes(votes.flatten(2)[:, :, None]).fit(torch.ones(2, J, 1))
     assert (variance == LEAST_VARIANCE).all()
     out.capsules.activations.sum().backward()
     assert all(x.grad.isfinite().all() for x in (given.poses, *routing.parameters()))
@@ -315,8 +352,8 @@ def test_one_child_is_its_parents_pose(kernel):
 
 def test_votes_far_from_every_parent_are_shared_in_log_space():
     """Densities of e^-1000 and less, which exp turns into 0 / 0."""
-    squares = torch.tensor([[[[2000.0]], [[2002.0]]]])  # (1, J = 2, I = 1, D = 1)
-    logits = e_step(squares, torch.ones(1, 2, 1), torch.zeros(1, 2))
+    distances = torch.tensor([[[1000.0], [1001.0]]])  # (1, J = 2, I = 1)
+    logits = e_step(distances, torch.ones(1, 2, 1), torch.zeros(1, 2))
     assert logits.softmax(1).flatten().tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
     given = capsules((5, 5), dtype=torch.float32)
     with torch.no_grad():

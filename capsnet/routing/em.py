@@ -25,7 +25,7 @@ which is the formula above for S_j → 100 S_j and β_a → 1600 β_a. W starts 
 then keep their size from layer to layer, and the votes' spread is known. With −ln of it for β_u and 0 for β_a,
 activations start around ½ in every layer. These starts are ours.
 
-Gradients flow through all iterations. The votes are stored: their spread cannot be had without.
+Gradients flow through all iterations. What the steps need of the votes is in `capsnet.routing.gaussians`.
 """
 
 import math
@@ -38,42 +38,23 @@ from torch import Tensor, nn
 from capsnet.functional import at_least_float32
 from capsnet.layers import Capsules, Routed
 from capsnet.matrix import POSE, SIDE
+from capsnet.routing.gaussians import FactoredVotes, StoredVotes
 
 DATA = 100  # children that uniform coupling counts as
 NOISE = 0.5  # standard deviation of W around the identity
 START_SPREAD = 0.4  # σ of the votes that such W leave with a parent after an iteration or two
-LEAST_VARIANCE = 1e-4  # σ² where poses are of order 1: a single vote, or votes that are all the same, have none
-LEAST_WEIGHT = 1e-12  # added to R': a parent that gets nothing takes the mean of all votes instead of 0 / 0
 
 
-def m_step(votes: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Fit a Gaussian to the votes for each parent.
-
-    Args:
-        votes: V, (..., J, I, D).
-        weights: R' = R a, (..., J, I). Normalised again over the parents they would lose a.
-    Returns:
-        μ (..., J, D), σ² (..., J, D), and (V − μ)² (..., J, I, D), which the E step needs too.
-    """
-    share = weights[..., None, :] + LEAST_WEIGHT
-    share = share / share.sum(-1, keepdim=True)  # (..., J, 1, I)
-    mean = share @ votes  # (..., J, 1, D)
-    squares = (votes - mean).square()
-    variance = (share @ squares).clamp_min(LEAST_VARIANCE)
-    return mean.squeeze(-2), variance.squeeze(-2), squares
-
-
-def e_step(squares: Tensor, variance: Tensor, log_activations: Tensor) -> Tensor:
+def e_step(distances: Tensor, variance: Tensor, log_activations: Tensor) -> Tensor:
     """Logits of the responsibilities: ln a_j + ln p_ij, without the ½ ln 2π that all parents have in common.
 
     Args:
-        squares: (V − μ)², (..., J, I, D).
+        distances: Σ_h (V − μ)² / 2σ², (..., J, I).
         variance: σ², (..., J, D).
         log_activations: ln a, (..., J).
     Returns:
         (..., J, I), to be normalised over all parents of child i.
     """
-    distances = (squares @ (0.5 / variance)[..., None]).squeeze(-1)
     return (log_activations - 0.5 * variance.log().sum(-1))[..., None] - distances
 
 
@@ -128,9 +109,9 @@ class _EM(nn.Module):
         children, out_grid = self._children(grid)  # (P, I)
         children = children.to(M.device)
         with torch.autocast(M.device.type, enabled=False):  # softmax, logarithms and spreads want the precision
-            M = at_least_float32(M)[:, children].unflatten(-1, (SIDE, SIDE))  # (B, P, I, 4, 4)
+            M, W = at_least_float32(M).unflatten(-1, (SIDE, SIDE)), at_least_float32(self.weight)  # (B, N, 4, 4)
             a = at_least_float32(capsules.activations)[:, children]  # (B, P, I)
-            votes = self._votes(M, at_least_float32(self.weight), capsules.grid)  # (B, P, J, I, 16)
+            votes = self._votes(M, W, children, capsules.grid)
             steps = self._iterate(votes, a, lambda logits: self._share(logits, children, grid))
 
         def routed(R: Tensor, poses: Tensor, activations: Tensor) -> Routed:
@@ -145,21 +126,25 @@ class _EM(nn.Module):
             out.trace = [{"coupling": step.coupling, "capsules": step.capsules} for step in steps]
         return out
 
-    def _iterate(self, V: Tensor, a: Tensor, share: Callable[[Tensor], Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def _iterate(
+        self, votes: StoredVotes | FactoredVotes, a: Tensor, share: Callable[[Tensor], Tensor]
+    ) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Responsibilities (B, P, J, I), poses (B, P, J, 16) and activations (B, P, J) of each iteration."""
         beta_u, beta_a = at_least_float32(self.beta_u), at_least_float32(self.beta_a)
-        R = uniform = share(V.new_zeros(1, *V.shape[1:4]))
+        J = len(beta_u)
+        # All types of parents get the same: one does for all.
+        R = uniform = share(beta_u.new_zeros(1, a.shape[1], J, a.shape[2]))[:, :, :1]
         steps = []
         for t in range(self.iterations):
             weights = R * a[:, :, None]
-            mean, variance, squares = m_step(V, weights)
+            mean, variance, offsets = votes.fit(weights)
             S = weights.sum(-1) / uniform.sum(-1)
             cost = (beta_u + 0.5 * variance.log().mean(-1)) * S
             inverse_temperature = self.inverse_temperature * (1 - 0.95 ** (t + 1))
             logits = DATA * POSE * inverse_temperature * (beta_a - cost)
-            steps.append((R.expand(len(V), -1, -1, -1), mean, logits.sigmoid()))
+            steps.append((R.expand(len(a), -1, J, -1), mean, logits.sigmoid()))
             if t + 1 < self.iterations:
-                R = share(e_step(squares, variance, F.logsigmoid(logits)))
+                R = share(e_step(votes.distances(offsets, variance), variance, F.logsigmoid(logits)))
         return steps
 
 
@@ -187,15 +172,20 @@ class EMRouting(_EM):
     def _children(self, grid: tuple[int, int]) -> tuple[Tensor, None]:
         return torch.arange(self.in_types * grid[0] * grid[1])[None], None
 
-    def _votes(self, M: Tensor, W: Tensor, grid: tuple[int, int] | None) -> Tensor:
-        M = M.unflatten(2, (self.in_types, -1))  # (B, 1, types, H·W, 4, 4)
-        votes = torch.einsum("bptnrk,tjkc->bpjtnrc", M, W)
-        if grid:
-            rows, columns = ((torch.arange(n, dtype=M.dtype, device=M.device) + 0.5) / n for n in grid)
-            places = votes.new_zeros(*grid, SIDE, SIDE)
-            places[:, :, 0, -1], places[:, :, 1, -1] = rows[:, None], columns
-            votes = votes + places.flatten(0, 1)
-        return votes.flatten(3, 4).flatten(-2)
+    def _votes(
+        self, M: Tensor, W: Tensor, children: Tensor, grid: tuple[int, int] | None
+    ) -> StoredVotes | FactoredVotes:
+        if not grid:  # each child has a W of its own
+            return StoredVotes(torch.einsum("birk,ijkc->bjirc", M, W).flatten(-2)[:, None])
+        M = M.unflatten(1, (self.in_types, -1)).movedim(2, -1)  # (B, types, 4, 4, H·W)
+        # The place as a fifth column of the pose, that W takes to the right-hand column of the vote.
+        rows, columns = ((torch.arange(n, dtype=M.dtype, device=M.device) + 0.5) / n for n in grid)
+        places = M.new_zeros(SIDE, 1, *grid)
+        places[0], places[1] = rows[:, None], columns
+        M = torch.cat([M, places.flatten(2).expand(*M.shape[:2], -1, -1, -1)], 3)
+        right = W.new_zeros(SIDE)
+        right[-1] = 1
+        return FactoredVotes(M, torch.cat([W, right.expand(*W.shape[:2], 1, -1)], 2))
 
     def _share(self, logits: Tensor, children: Tensor, grid: tuple[int, int]) -> Tensor:
         return torch.softmax(logits, 2)
@@ -245,8 +235,8 @@ class EMConvRouting(_EM):
         held = windows(self.in_types, grid, self.kernel, self.stride)
         return held.flatten(0, 1), tuple(held.shape[:2])
 
-    def _votes(self, M: Tensor, W: Tensor, grid: tuple[int, int] | None) -> Tensor:
-        return torch.einsum("bpirk,ijkc->bpjirc", M, W).flatten(-2)
+    def _votes(self, M: Tensor, W: Tensor, children: Tensor, grid: tuple[int, int] | None) -> StoredVotes:
+        return StoredVotes(torch.einsum("bpirk,ijkc->bpjirc", M[:, children], W).flatten(-2))
 
     def _share(self, logits: Tensor, children: Tensor, grid: tuple[int, int]) -> Tensor:
         return share_among_windows(logits, children, grid, self.kernel, self.stride)
