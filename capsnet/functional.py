@@ -21,6 +21,11 @@ def lengths(poses: Tensor) -> Tensor:
     return torch.linalg.vector_norm(poses, dim=-1)
 
 
+def directions(poses: Tensor) -> Tensor:
+    """Unit vectors (..., D) along poses (..., D); zero where a pose is zero."""
+    return poses / lengths(poses)[..., None].clamp_min(torch.finfo(poses.dtype).tiny)
+
+
 def squash(s: Tensor) -> Tensor:
     """Shrink short vectors to almost zero and long ones to just below length 1, keeping their direction.
 

@@ -47,12 +47,27 @@ class Routed:
     Attributes:
         capsules: the output capsules, (B, J, D).
         coupling: (B, I, J), how much of input capsule i goes to output capsule j; sums to 1 over J.
-        trace: per iteration a dict with that iteration's "coupling" and "capsules"; None unless asked for.
+        trace: per iteration a dict with that iteration's "coupling", "capsules" and "evidence"; None unless asked for.
+            Evidence (B, I, J) is what each input capsule adds to an output capsule, negative where it argues against
+            it: with the bias it sums to |s_j|, the length before the squash, and for matrix capsules to the logit of
+            the activation.
     """
 
     capsules: Capsules
     coupling: Tensor
     trace: list[dict[str, Any]] | None = None
+
+
+def traced(coupling: Tensor, poses: Tensor, along: Tensor) -> dict[str, Any]:
+    """What a trace keeps of an iteration that ends in vector capsules.
+
+    Args:
+        coupling: c, (B, J, I).
+        poses: v, (B, J, D).
+        along: û_j|i · v_j / |v_j|, (B, J, I), the part of each vote that goes along the capsule.
+    """
+    poses, coupling = poses.detach(), coupling.detach()
+    return {"coupling": coupling.mT, "capsules": Capsules(poses, lengths(poses)), "evidence": (coupling * along).mT}
 
 
 class ConvTrunk(nn.Module):

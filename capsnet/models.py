@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from capsnet.layers import (
+    Capsules,
     ConvTrunk,
     Decoder,
     DepthwiseCapsules,
@@ -187,6 +188,11 @@ class CapsNet(nn.Module):
         Raises:
             ValueError: images of another shape.
         """
+        routed = self.routing(self.encode(images), trace=trace)
+        return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
+
+    def encode(self, images: Tensor) -> Capsules:
+        """The capsules below the class capsules, as `forward` routes them."""
         expected = (self.info.in_channels, self.info.input_size, self.info.input_size)
         if images.ndim != 4 or images.shape[1:] != expected:
             reads = ", ".join(map(str, expected))
@@ -194,8 +200,7 @@ class CapsNet(nn.Module):
         capsules = self.projection(self.primary(self.trunk(images)))
         for layer in self.hidden:
             capsules = layer(capsules).capsules
-        routed = self.routing(capsules, trace=trace)
-        return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
+        return capsules
 
     def decode(self, poses: Tensor, digits: Tensor | None = None) -> Tensor:
         """Redraw images from the pose of one capsule each; the other capsules are set to zero.

@@ -30,8 +30,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.functional import at_least_float32, lengths, squash
-from capsnet.layers import Capsules, Routed
+from capsnet.functional import at_least_float32, directions, lengths, squash
+from capsnet.layers import Capsules, Routed, traced
 
 STORED_VOTES_UP_TO = 4  # images; measured by train/benchmark.py
 AGREEMENTS = ("dot", "cosine", "distance")
@@ -106,8 +106,8 @@ class DynamicRouting(nn.Module):
             c, v = self._iterate(votes, b)
         coupling = c.transpose(1, 2)  # (B, I, J)
         if trace:
-            steps = [(c.transpose(1, 2).detach(), v.detach()) for c, v in [*steps, (c, v)]]
-            steps = [{"coupling": c, "capsules": Capsules(v, lengths(v))} for c, v in steps]
+            with torch.no_grad(), _float32(u.device.type):
+                steps = [traced(c, v, votes.dot(directions(v))) for c, v in [*steps, (c, v)]]
         return Routed(Capsules(v, lengths(v)), coupling, steps if trace else None)
 
     def _iterate(self, votes: "StoredVotes | FactoredVotes", b: Tensor | None) -> tuple[Tensor, Tensor]:

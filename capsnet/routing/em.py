@@ -114,22 +114,37 @@ class _EM(nn.Module):
             votes = self._votes(M, W, children, capsules.grid)
             steps = self._iterate(votes, a, lambda logits: self._share(logits, children, grid))
 
-        def routed(R: Tensor, poses: Tensor, activations: Tensor) -> Routed:
-            coupling = R.new_zeros(*capsules.activations.shape, *poses.shape[2:0:-1])  # (B, N, J, P)
-            coupling.mT[:, children, torch.arange(len(children), device=M.device)[:, None]] = R.mT
-            parents = Capsules(poses.transpose(1, 2).flatten(1, 2), activations.mT.flatten(1), out_grid)
-            return Routed(parents, coupling.flatten(2))
+        def scatter(x: Tensor) -> Tensor:
+            """(B, P, J, I) → (B, N, J·P), zero for parents that do not see the child."""
+            J, places = x.shape[2], torch.arange(len(children), device=M.device)[:, None]
+            whole = x.new_zeros(*capsules.activations.shape, J, len(children))
+            whole.mT[:, children, places] = x.mT
+            return whole.flatten(2)
 
-        out = routed(*steps[-1])
+        def parents(poses: Tensor, activations: Tensor) -> Capsules:
+            return Capsules(poses.transpose(1, 2).flatten(1, 2), activations.mT.flatten(1), out_grid)
+
+        R, poses, activations, _ = steps[-1]
+        out = Routed(parents(poses, activations), scatter(R))
         if trace:
-            steps = [routed(*(x.detach() for x in step)) for step in steps]
-            out.trace = [{"coupling": step.coupling, "capsules": step.capsules} for step in steps]
+            with torch.no_grad():
+                out.trace = [
+                    {
+                        "coupling": scatter(R),
+                        "capsules": parents(poses.detach(), activations.detach()),
+                        "evidence": scatter(R * a[:, :, None] * worth[..., None]),
+                    }
+                    for R, poses, activations, worth in steps
+                ]
         return out
 
     def _iterate(
         self, votes: StoredVotes | FactoredVotes, a: Tensor, share: Callable[[Tensor], Tensor]
-    ) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Responsibilities (B, P, J, I), poses (B, P, J, 16) and activations (B, P, J) of each iteration."""
+    ) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Responsibilities (B, P, J, I), poses (B, P, J, 16) and activations (B, P, J) of each iteration.
+
+        And (B, P, J), what a unit of data adds to the logit of the activation.
+        """
         beta_u, beta_a = at_least_float32(self.beta_u), at_least_float32(self.beta_a)
         J = len(beta_u)
         # All types of parents get the same: one does for all.
@@ -138,11 +153,10 @@ class _EM(nn.Module):
         for t in range(self.iterations):
             weights = R * a[:, :, None]
             mean, variance, offsets = votes.fit(weights)
-            S = weights.sum(-1) / uniform.sum(-1)
-            cost = (beta_u + 0.5 * variance.log().mean(-1)) * S
-            inverse_temperature = self.inverse_temperature * (1 - 0.95 ** (t + 1))
-            logits = DATA * POSE * inverse_temperature * (beta_a - cost)
-            steps.append((R.expand(len(a), -1, J, -1), mean, logits.sigmoid()))
+            scale = DATA * POSE * self.inverse_temperature * (1 - 0.95 ** (t + 1))
+            worth = -scale * (beta_u + 0.5 * variance.log().mean(-1)) / uniform.sum(-1)
+            logits = scale * beta_a + worth * weights.sum(-1)
+            steps.append((R.expand(len(a), -1, J, -1), mean, logits.sigmoid(), worth))
             if t + 1 < self.iterations:
                 R = share(e_step(votes.distances(offsets, variance), variance, F.logsigmoid(logits)))
         return steps

@@ -20,8 +20,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from capsnet.functional import at_least_float32, exponential_squash, lengths
-from capsnet.layers import Capsules, Routed, he_normal_
+from capsnet.functional import at_least_float32, directions, exponential_squash, lengths
+from capsnet.layers import Capsules, Routed, he_normal_, traced
 
 
 class SelfAttentionRouting(nn.Module):
@@ -54,8 +54,9 @@ class SelfAttentionRouting(nn.Module):
             v = exponential_squash((c[:, :, None] @ votes)[:, :, 0])  # (B, J, D)
         coupling, steps = c.transpose(1, 2), None
         if trace:
-            seen = Capsules(v.detach(), lengths(v.detach()))
-            steps = [{"coupling": coupling.detach(), "capsules": seen, "heads": heads.detach().permute(0, 3, 2, 1)}]
+            with torch.no_grad(), torch.autocast(capsules.poses.device.type, enabled=False):
+                step = traced(c, v, (votes @ directions(v)[..., None])[..., 0])
+            steps = [{**step, "heads": heads.detach().permute(0, 3, 2, 1)}]
         return Routed(Capsules(v, lengths(v)), coupling, steps)
 
     def _votes(self, capsules: Capsules) -> Tensor:

@@ -33,8 +33,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
 from capsnet.entmax import ALPHAS, entmax
-from capsnet.functional import at_least_float32, exponential_squash, lengths, squash
-from capsnet.layers import Capsules, Routed
+from capsnet.functional import at_least_float32, directions, exponential_squash, lengths, squash
+from capsnet.layers import Capsules, Routed, traced
 from capsnet.routing.dynamic import STORED_VOTES_UP_TO, FactoredVotes, StoredVotes
 
 
@@ -94,8 +94,8 @@ class SparseAttentionRouting(nn.Module):
             v = squash(votes.weighted_sum(coupling.mT, zero if self.bias is None else at_least_float32(self.bias)))
         routed = Routed(Capsules(v, lengths(v)), coupling)
         if trace:
-            v = v.detach()
-            step = {"coupling": coupling.detach(), "capsules": Capsules(v, lengths(v))}
+            with torch.no_grad(), torch.autocast(u.device.type, enabled=False):
+                step = traced(coupling.mT, v, votes.dot(directions(v)))
             routed.trace = [{**step, "kept": kept.transpose(1, 2).flatten(1), "attention": attention.detach()}]
         return routed
 

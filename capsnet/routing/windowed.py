@@ -24,8 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.functional import at_least_float32, lengths, squash
-from capsnet.layers import Capsules, Routed
+from capsnet.functional import at_least_float32, directions, lengths, squash
+from capsnet.layers import Capsules, Routed, traced
 from capsnet.routing.dynamic import STORED_VOTES_UP_TO, DynamicRouting, FactoredVotes, StoredVotes
 
 
@@ -71,8 +71,8 @@ class WindowedRouting(DynamicRouting):
             routed = Routed(Capsules(v, lengths(v)), couplings[-1].transpose(1, 2))
             if trace:
                 with torch.no_grad():
-                    steps = [(c.transpose(1, 2), squash(votes.weighted_sum(c, bias))) for c in couplings.detach()]
-                routed.trace = [{"coupling": c, "capsules": Capsules(v, lengths(v))} for c, v in steps]
+                    steps = [(c, squash(votes.weighted_sum(c, bias))) for c in couplings]
+                    routed.trace = [traced(c, v, votes.dot(directions(v))) for c, v in steps]
         return routed
 
     def _check(self, u: Tensor, grid: tuple[int, int] | None) -> None:
