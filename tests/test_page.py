@@ -11,8 +11,9 @@ import torch
 from PIL import Image, ImageDraw
 
 import capsnet
-from capsnet.demo import answer, api, compare, examples, lengths, page, perturbations, pixels, tweak, words
+from capsnet.demo import answer, api, compare, examples, lengths, pad, page, perturbations, pixels, tweak, votes, words
 from capsnet.demo import networks as networks_of
+from capsnet.explain import explain
 from capsnet.models import CONFIGS
 from capsnet.morphometry import MEANINGFUL, PROPERTIES
 
@@ -220,6 +221,49 @@ def test_the_sheet_is_what_the_decoder_draws(networks):
 def test_a_sheet_of_nothing_is_refused(networks, request_):
     with pytest.raises(ValueError, match=r"^[A-Z][^\n]*\.$"):
         perturbations.pictures(networks, request_)
+
+
+# ---- who voted for what
+
+
+def test_votes_are_the_evidence(networks):
+    sheet = {"kind": "strokes", "strokes": SEVEN}
+    shown = votes.count(networks, on("capsnet", **sheet))
+    image = pad.read_sheet(sheet)
+    explanation = explain(networks["capsnet"], image)
+    assert shown["pixels"] == pixels.encode(image) and shown["field"] == [17, 2] and shown["each"] == 32
+    assert shown["digit"] == 7 and len(shown["rounds"]) == 3
+    for shown_round, one in zip(shown["rounds"], explanation.rounds, strict=True):
+        assert shown_round["figures"] == [words.figure(length) for length in one.lengths.tolist()]
+        evidence = one.evidence
+        balance = torch.tensor(shown_round["for"]) - torch.tensor(shown_round["against"])
+        assert torch.allclose(balance, evidence.sum(0), atol=2e-3)
+        assert torch.allclose(torch.tensor(shown_round["against"]), -evidence.clamp_max(0).sum(0), atol=1e-3)
+        places = torch.tensor(shown_round["places"])
+        assert places.shape == (10, 6, 6) and torch.allclose(places.sum((1, 2)), balance, atol=0.02)
+    assert shown["about"] == (
+        "In this network 1,152 capsules vote, 32 at each of 6 × 6 places; each sees 17 × 17 pixels."
+    )
+
+
+def test_capsules_that_see_everything_say_so(networks):
+    shown = votes.count(networks, on("other", kind="strokes", strokes=SEVEN))
+    assert len(shown["rounds"]) == 1 and shown["each"] == 12
+    places = "In this network 48 capsules vote, 12 at each of 2 × 2 places"
+    assert shown["about"] == f"{places}; each sees 25 × 25 pixels, nearly the whole drawing."
+    whole = "In this network 16 capsules vote; each sees 27 × 27 pixels, nearly the whole drawing."
+    assert words.voters(16, (1, 1), 27) == whole
+    assert (
+        words.voters(36, (6, 6), 17) == "In this network 36 capsules vote, at 6 × 6 places; each sees 17 × 17 pixels."
+    )
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [None, "x", {}, on("nobody", kind="sample", index=1), on("capsnet", kind="strokes", strokes=[]), on("capsnet")],
+)
+def test_nobody_votes_on_an_unusable_sheet(networks, sheet):
+    assert votes.count(networks, sheet) == {}
 
 
 # ---- small parts

@@ -4,7 +4,7 @@ import gradio as gr
 
 import capsnet
 
-from . import api, compare, lengths, pad, perturbations, theme, tweak, words
+from . import api, compare, lengths, pad, perturbations, theme, tweak, votes, words
 from .answer import ask
 from .networks import named
 
@@ -29,7 +29,9 @@ def build(networks: dict) -> gr.Blocks:
             lengths.build(networks)
             tweak.build(networks)
         with gr.Row(elem_id="below"):
-            perturbations.build(networks)
+            with gr.Column(elem_id="inside"):
+                votes.build(networks)
+                perturbations.build(networks)
             compare.build(networks)
         gr.HTML(theme.FOOTER, apply_default_css=False, elem_id="bottom")
         api.add_endpoints(networks)

@@ -2,6 +2,7 @@
 
 SILENT = 0.5  # a longest capsule below this is no answer
 CLOSE = 0.2  # two capsules nearer than this are rivals
+NEARLY_ALL = 24  # pixels of 28; digits are 20 high or wide
 CLEAR = 0.8  # from here on the page speaks without a "looks like"
 
 EMPTY = "The sheet is empty.", "Draw a digit, or choose one with the buttons."
@@ -47,6 +48,13 @@ PERTURB = (
     "A row for each number of the pose: in the middle your drawing as the decoder has it, left and right with "
     "that one number moved by up to half its slider's range. Choose a picture to take it to the sliders."
 )
+VOTES = (
+    "<strong>Every smaller capsule</strong> sees a part of your drawing and votes for all ten digits at once. Its dot "
+    "lies in the middle of what it sees: filled where it makes the chosen digit's capsule longer, a ring where it "
+    "makes it shorter, and the larger the dot, the more. From round to round, votes that agree with the others count "
+    "more. Choose a digit, a round or a dot."
+)
+UNVOTED = "Nobody has voted yet: draw a digit."
 NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
@@ -114,6 +122,25 @@ def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str
 def move(effect: dict) -> str:
     """What happens to the digit while a slider goes to the right: "thicker, wider"; nothing if that has no name."""
     return ", ".join(MOVES[name][effect["changes"][name] < 0] for name in effect["names"])
+
+
+def voters(count: int, grid: tuple[int, int], side: int) -> str:
+    """How many capsules vote, from how many places, and how much each of them sees."""
+    capsules = f"{count:,} capsules vote"
+    places = grid[0] * grid[1]
+    if places > 1:
+        each = f"{count // places} at each of {grid[0]} × {grid[1]} places"
+        capsules += f", {each}" if count > places else f", at {grid[0]} × {grid[1]} places"
+    whole = ", nearly the whole drawing" if side >= NEARLY_ALL else ""
+    return f"In this network {capsules}; each sees {side} × {side} pixels{whole}."
+
+
+def spread(count: int, alike: float) -> str:
+    """How far apart the capsules' directions are."""
+    return (
+        f"Where the {count:,} poses point: their mean direction has length {alike:.2f}; "
+        "0 is every way, 1 is all the same."
+    )
 
 
 def figure(length: float) -> str:

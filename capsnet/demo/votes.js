@@ -1,0 +1,177 @@
+// What the lower capsules argue for the chosen digit in the chosen round of routing, where they look.
+const canvas = element.querySelector("canvas"), brush = canvas.getContext("2d");
+const status = element.querySelector("[role=status]"), steps = element.querySelector(".rounds");
+const rows = [...element.querySelectorAll(".balance")], PIXEL = canvas.width / props.side;
+
+let network = props.network, sheet = null;
+let votes = null, digit = null, round = 0, place = null; // what came, what of it is shown, [row, column] or none
+
+const view = whileInView(canvas, (asked) => ask(asked));
+const ask = asker(canvas, ({ sheet, network }) => server.votes({ network, ...plain(sheet) }), {
+  answered(answer, asked) {
+    if (!view.isNewest(asked)) return;
+    view.finish(asked);
+    show(answer.rounds ? answer : null, props.empty);
+  },
+  failed: () => show(null, props.silence),
+  wanted: view.wants,
+  patience: ({ sheet }) => patienceFor(sheet),
+});
+
+function show(answer, words) {
+  const kept = votes && answer && round < votes.rounds.length - 1; // an earlier round stays chosen while one draws on
+  votes = answer;
+  digit = answer && answer.digit;
+  if (!kept || round >= answer.rounds.length) round = answer ? answer.rounds.length - 1 : 0;
+  place = null;
+  steps.replaceChildren(...(answer && answer.rounds.length > 1 ? answer.rounds.map(step) : []));
+  element.querySelector(".about").textContent = answer?.about ?? "";
+  element.querySelector(".directions").textContent = answer?.directions ?? "";
+  draw();
+  if (!answer) status.textContent = words;
+}
+
+function step(_, t) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = t ? t + 1 : `Round ${t + 1}`;
+  button.ariaLabel = `Round ${t + 1}`;
+  button.addEventListener("click", () => {
+    round = t;
+    draw();
+  });
+  return button;
+}
+
+function draw() {
+  [...steps.children].forEach((button, t) => button.setAttribute("aria-pressed", t === round));
+  balance();
+  overlay();
+  status.textContent = votes ? describe() : "";
+}
+
+// For and against each digit, all rounds to one scale.
+function balance() {
+  const widest = (side) => Math.max(...(votes?.rounds.flatMap((one) => one[side]) ?? [0]));
+  const left = widest("against"), all = left + widest("for") || 1, now = votes?.rounds[round];
+  element.querySelector(".votes").style.setProperty("--axis", left / all);
+  rows.forEach((row, k) => {
+    row.style.setProperty("--for", (now?.for[k] ?? 0) / all);
+    row.style.setProperty("--against", (now?.against[k] ?? 0) / all);
+    row.querySelector(".value").textContent = now?.figures[k] ?? "";
+    row.disabled = !votes;
+    row.setAttribute("aria-pressed", k === digit);
+    row.ariaLabel = now
+      ? `${row.dataset.name}: ${now.for[k].toFixed(2)} for it, ${now.against[k].toFixed(2)} against it, length ${now.figures[k]}`
+      : `${row.dataset.name}: no votes yet`;
+  });
+}
+
+// The drawing, and on it a dot for each place of the grid: filled for the digit, a ring against it.
+function overlay() {
+  canvas.className = `screen digit digit-${votes ? digit % 10 : "none"}${canvas.classList.contains("stale") ? " stale" : ""}`;
+  brush.clearRect(0, 0, canvas.width, canvas.height);
+  canvas.ariaLabel = "No votes yet";
+  if (!votes) return;
+  const ink = decode(votes.pixels), [side, stride] = votes.field;
+  for (let i = 0; i < ink.length; i++) {
+    brush.fillStyle = `rgb(255 255 255 / ${(0.45 * ink[i]) / 255})`;
+    if (ink[i]) brush.fillRect((i % props.side) * PIXEL, Math.floor(i / props.side) * PIXEL, PIXEL, PIXEL);
+  }
+  const most = Math.max(...votes.rounds.flatMap(({ places }) => places.flat(2).map(Math.abs))) || 1;
+  brush.fillStyle = brush.strokeStyle = getComputedStyle(canvas).color;
+  here().forEach((values, row) =>
+    values.forEach((value, column) => {
+      const [x, y] = [column, row].map((at) => (stride * at + side / 2) * PIXEL);
+      const radius = stride * PIXEL * 0.62 * Math.sqrt(Math.abs(value) / most); // the area says how much
+      brush.beginPath();
+      if (value > 0) {
+        brush.arc(x, y, radius, 0, 2 * Math.PI);
+        brush.fill();
+      } else if (radius > 2) {
+        brush.lineWidth = 2;
+        brush.arc(x, y, radius - 1, 0, 2 * Math.PI);
+        brush.stroke();
+      }
+    })
+  );
+  if (place) {
+    const [top, left] = place.map((at) => stride * at * PIXEL), width = side * PIXEL;
+    brush.fillStyle = "rgb(0 0 0 / 0.55)"; // what is not seen from there goes dark
+    brush.beginPath();
+    brush.rect(0, 0, canvas.width, canvas.height);
+    brush.rect(left, top, width, width);
+    brush.fill("evenodd");
+    brush.strokeStyle = "#fff";
+    brush.lineWidth = 2;
+    brush.strokeRect(left + 1, top + 1, width - 2, width - 2);
+  }
+  const [height, width] = size();
+  canvas.ariaLabel =
+    `The drawing with the votes of ${height} by ${width} places for the ${props.names[digit]}. ` +
+    "Arrow keys go from place to place, Escape back to all.";
+}
+
+const here = () => votes.rounds[round].places[digit];
+const size = () => [here().length, here()[0].length];
+
+function describe() {
+  const name = props.names[digit], now = votes.rounds[round];
+  if (!place) {
+    return `All together: ${now.for[digit].toFixed(2)} for the ${name}, ${now.against[digit].toFixed(2)} against it.`;
+  }
+  const value = here()[place[0]][place[1]], many = votes.each > 1 ? `${votes.each} capsules see` : "1 capsule sees";
+  return (
+    `Row ${place[0] + 1}, column ${place[1] + 1}: ${many} what is in the frame` +
+    ` and ${votes.each > 1 ? "add" : "adds"} ${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)} to the ${name}.`
+  );
+}
+
+function choose(next) {
+  if (String(next) === String(place)) return;
+  place = next;
+  overlay();
+  status.textContent = describe();
+}
+
+// The place whose dot is nearest, a little beyond the outermost too.
+function at({ offsetX, offsetY }) {
+  const [side, stride] = votes.field, [height, width] = size();
+  const [column, row] = [offsetX, offsetY].map((v) => Math.round(((v / canvas.clientWidth) * props.side - side / 2) / stride));
+  return row >= -1 && column >= -1 && row <= height && column <= width
+    ? [Math.max(0, Math.min(height - 1, row)), Math.max(0, Math.min(width - 1, column))]
+    : null;
+}
+
+const usable = () => votes && !canvas.classList.contains("stale");
+for (const kind of ["pointermove", "pointerdown"]) canvas.addEventListener(kind, (event) => usable() && choose(at(event)));
+canvas.addEventListener("pointerleave", ({ pointerType }) => usable() && pointerType === "mouse" && choose(null));
+canvas.addEventListener("keydown", (event) => {
+  const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Escape: null }[event.key];
+  if (!usable() || move === undefined) return;
+  event.preventDefault();
+  const [height, width] = size(), within = (v, count) => Math.max(0, Math.min(count - 1, v));
+  choose(move && (place ? [within(place[0] + move[0], height), within(place[1] + move[1], width)] : [0, 0]));
+});
+
+function turnTo(k) {
+  if (!votes) return;
+  digit = k;
+  draw();
+}
+rows.forEach((row, k) => row.addEventListener("click", () => turnTo(k)));
+document.addEventListener("capsule", ({ detail }) => turnTo(detail));
+
+function renew() {
+  view.turnTo(sheet && { sheet, network });
+}
+document.addEventListener("sheet", ({ detail }) => {
+  sheet = detail;
+  renew();
+});
+document.addEventListener("network", ({ detail }) => {
+  if (detail === network) return;
+  network = detail;
+  renew();
+});
+show(null, props.empty);

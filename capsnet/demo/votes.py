@@ -1,0 +1,77 @@
+"""Who voted for what: the evidence of the lower capsules, laid over the drawing, round by round."""
+
+from html import escape
+
+import gradio as gr
+
+import capsnet
+from capsnet.explain import Explanation, alike, explain
+
+from . import pad, words
+from .answer import rounded
+from .networks import named
+from .pixels import encode, read
+
+ROW = """
+<li><button type="button" class="balance digit digit-{hue}" data-name="{name}" disabled>
+  <span class="name">{name}</span>
+  <span class="scale"><i class="against"></i><i class="for"></i></span>
+  <span class="value"></span>
+</button></li>"""
+
+
+def build(networks: dict) -> gr.HTML:
+    """The panel. It asks only while it is in view, and only about finished drawings."""
+
+    def votes(request):
+        return count(networks, request)
+
+    first, *_ = networks
+    info = networks[first].info
+    rows = "".join(ROW.format(hue=k % 10, name=escape(name)) for k, name in enumerate(info.class_names))
+    return gr.HTML(
+        html_template=read("votes.html").replace("ROWS", rows).replace("VOTES", words.VOTES),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "votes.js"),
+        server_functions=[votes],
+        apply_default_css=False,
+        elem_id="votes",
+        network=first,
+        names=info.class_names,
+        side=info.input_size,
+        empty=words.UNVOTED,
+        silence=words.SILENCE[0],
+    )
+
+
+def count(networks: dict, request) -> dict:
+    """What the panel shows of a sheet with the "network" that reads it; nothing of one that cannot be read."""
+    try:
+        model = named(networks, request.get("network") if isinstance(request, dict) else None)
+        image = pad.read_sheet(request)
+    except (ValueError, capsnet.EmptyDrawingError, capsnet.InvalidDrawingError):
+        return {}
+    return {"pixels": encode(image), **show(explain(model, image))}
+
+
+def show(explanation: Explanation) -> dict:
+    """The rounds with evidence by digit and place, and sentences about the capsules that voted."""
+    children, (side, stride) = explanation.children, explanation.field
+    lengths = [round.lengths for round in explanation.rounds]
+    rounds = [
+        {
+            "figures": [words.figure(length) for length in lengths[t].tolist()],
+            "for": rounded(round.evidence.clamp_min(0).sum(0)),
+            "against": rounded(-round.evidence.clamp_max(0).sum(0)),
+            "places": rounded(explanation.by_place(t)),
+        }
+        for t, round in enumerate(explanation.rounds)
+    ]
+    grid, voters = children.grid or (1, 1), children.poses.shape[1]
+    return {
+        "digit": int(lengths[-1].argmax()),
+        "rounds": rounds,
+        "field": [side, stride],
+        "each": voters // (grid[0] * grid[1]),
+        "about": words.voters(voters, grid, side),
+        "directions": words.spread(voters, alike(children)),
+    }
