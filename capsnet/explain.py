@@ -1,6 +1,6 @@
 """Why a network answers as it does: what every capsule argues for each class, and which part of the picture it sees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -50,6 +50,8 @@ def explain(model: CapsNet, image: Tensor) -> Explanation:
     children = model.encode(image[None])
     steps = model.routing(children, trace=True).trace
     rounds = [Round(step["capsules"].activations[0], step["coupling"][0], step["evidence"][0]) for step in steps]
+    if model.hidden:  # whose places are not told apart: each sees much of the image
+        children = replace(children, grid=None)
     return Explanation(rounds, children, receptive_field(model))
 
 

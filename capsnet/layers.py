@@ -49,8 +49,8 @@ class Routed:
         coupling: (B, I, J), how much of input capsule i goes to output capsule j; sums to 1 over J.
         trace: per iteration a dict with that iteration's "coupling", "capsules" and "evidence"; None unless asked for.
             Evidence (B, I, J) is what each input capsule adds to an output capsule, negative where it argues against
-            it: with the bias it sums to |s_j|, the length before the squash, and for matrix capsules to the logit of
-            the activation.
+            it: with the bias it sums to |s_j|, the length before the squash. For matrix capsules it sums to the logit
+            of the activation, and all of it has one sign: that of how close together the votes for j are.
     """
 
     capsules: Capsules

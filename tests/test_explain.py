@@ -107,6 +107,9 @@ def test_capsules_above_hidden_layers_are_one_place(image):
     model = create_model("capsnet-small", hidden=[{"routing": "dynamic", "capsules": 32, "pose_size": 8}]).eval()
     explanation = explain(model, image)
     assert explanation.rounds[-1].evidence.shape == (32, 10) and explanation.by_place(-1).shape == (10, 1, 1)
+    hidden = [{"routing": "em-conv", "capsules": 4, "pose_size": 16}]
+    model = create_model("em-capsnet", primary_options={"types": 4}, hidden=hidden).eval()
+    assert explain(model, image).by_place(-1).shape == (10, 1, 1)
 
 
 def test_alike_by_hand():

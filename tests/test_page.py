@@ -242,7 +242,7 @@ def test_votes_are_the_evidence(networks):
         places = torch.tensor(shown_round["places"])
         assert places.shape == (10, 6, 6) and torch.allclose(places.sum((1, 2)), balance, atol=0.02)
     assert shown["about"] == (
-        "In this network 1,152 capsules vote, 32 at each of 6 × 6 places; each sees 17 × 17 pixels."
+        "In this network 1,152 capsules vote, 32 at each of 6 × 6 places; each sees 17 × 17 pixels." + words.AGREE
     )
 
 
@@ -259,11 +259,28 @@ def test_capsules_that_see_everything_say_so(networks):
 
 
 @pytest.mark.parametrize(
-    "sheet",
-    [None, "x", {}, on("nobody", kind="sample", index=1), on("capsnet", kind="strokes", strokes=[]), on("capsnet")],
+    "sheet, why",
+    [
+        (None, "There is no model"),
+        ("x", "There is no model"),
+        (on("nobody", kind="sample", index=1), "There is no model 'nobody'"),
+        (on("capsnet", kind="strokes", strokes=[]), words.UNVOTED),
+        (on("capsnet"), "This is no sheet"),
+        (on("capsnet", kind="file", data=""), "The file is empty"),
+    ],
 )
-def test_nobody_votes_on_an_unusable_sheet(networks, sheet):
-    assert votes.count(networks, sheet) == {}
+def test_nobody_votes_on_an_unusable_sheet(networks, sheet, why):
+    shown = votes.count(networks, sheet)
+    assert shown.keys() == {"why"} and shown["why"].startswith(why)
+
+
+def test_votes_for_matrix_capsules_have_one_sign(networks):
+    torch.manual_seed(0)
+    networks = {**networks, "em": capsnet.create_model("em-capsnet").eval()}
+    shown = votes.count(networks, on("em", kind="strokes", strokes=SEVEN))
+    assert shown["about"].endswith(words.MATRICES) and np.shape(shown["rounds"][0]["places"]) == (10, 9, 9)
+    for one in shown["rounds"]:
+        assert all(min(a, b) == 0 for a, b in zip(one["for"], one["against"], strict=True))
 
 
 # ---- small parts

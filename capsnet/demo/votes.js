@@ -4,16 +4,18 @@ const status = element.querySelector("[role=status]"), steps = element.querySele
 const rows = [...element.querySelectorAll(".balance")], PIXEL = canvas.width / props.side;
 
 let network = props.network, sheet = null;
+const panel = element.querySelector(".votes");
 let votes = null, digit = null, round = 0, place = null; // what came, what of it is shown, [row, column] or none
+let chosen = null; // the digit that was asked for, of this drawing
 
-const view = whileInView(canvas, (asked) => ask(asked));
-const ask = asker(canvas, ({ sheet, network }) => server.votes({ network, ...plain(sheet) }), {
+const view = whileInView(panel, (asked) => ask(asked));
+const ask = asker(panel, ({ sheet, network }) => server.votes({ network, ...plain(sheet) }), {
   answered(answer, asked) {
     if (!view.isNewest(asked)) return;
     view.finish(asked);
-    show(answer.rounds ? answer : null, props.empty);
+    show(answer.rounds ? answer : null, answer.why);
   },
-  failed: () => show(null, props.silence),
+  failed: (asked) => view.isNewest(asked) && show(null, props.silence),
   wanted: view.wants,
   patience: ({ sheet }) => patienceFor(sheet),
 });
@@ -21,14 +23,20 @@ const ask = asker(canvas, ({ sheet, network }) => server.votes({ network, ...pla
 function show(answer, words) {
   const kept = votes && answer && round < votes.rounds.length - 1; // an earlier round stays chosen while one draws on
   votes = answer;
-  digit = answer && answer.digit;
+  digit = answer && (chosen ?? answer.digit);
   if (!kept || round >= answer.rounds.length) round = answer ? answer.rounds.length - 1 : 0;
   place = null;
-  steps.replaceChildren(...(answer && answer.rounds.length > 1 ? answer.rounds.map(step) : []));
+  const count = answer && answer.rounds.length > 1 ? answer.rounds.length : 0;
+  if (steps.children.length !== count) steps.replaceChildren(...Array.from({ length: count }, step));
   element.querySelector(".about").textContent = answer?.about ?? "";
   element.querySelector(".directions").textContent = answer?.directions ?? "";
   draw();
-  if (!answer) status.textContent = words;
+  if (!answer) say(words);
+}
+
+// Only what is new, so that a screen reader says it once.
+function say(text) {
+  if (status.textContent !== text) status.textContent = text;
 }
 
 function step(_, t) {
@@ -47,14 +55,14 @@ function draw() {
   [...steps.children].forEach((button, t) => button.setAttribute("aria-pressed", t === round));
   balance();
   overlay();
-  status.textContent = votes ? describe() : "";
+  if (votes) say(describe());
 }
 
 // For and against each digit, all rounds to one scale.
 function balance() {
   const widest = (side) => Math.max(...(votes?.rounds.flatMap((one) => one[side]) ?? [0]));
   const left = widest("against"), all = left + widest("for") || 1, now = votes?.rounds[round];
-  element.querySelector(".votes").style.setProperty("--axis", left / all);
+  panel.style.setProperty("--axis", left / all);
   rows.forEach((row, k) => {
     row.style.setProperty("--for", (now?.for[k] ?? 0) / all);
     row.style.setProperty("--against", (now?.against[k] ?? 0) / all);
@@ -69,7 +77,8 @@ function balance() {
 
 // The drawing, and on it a dot for each place of the grid: filled for the digit, a ring against it.
 function overlay() {
-  canvas.className = `screen digit digit-${votes ? digit % 10 : "none"}${canvas.classList.contains("stale") ? " stale" : ""}`;
+  canvas.className = `screen digit digit-${votes ? digit % 10 : "none"}`;
+  canvas.tabIndex = votes ? 0 : -1;
   brush.clearRect(0, 0, canvas.width, canvas.height);
   canvas.ariaLabel = "No votes yet";
   if (!votes) return;
@@ -83,7 +92,7 @@ function overlay() {
   here().forEach((values, row) =>
     values.forEach((value, column) => {
       const [x, y] = [column, row].map((at) => (stride * at + side / 2) * PIXEL);
-      const radius = stride * PIXEL * 0.62 * Math.sqrt(Math.abs(value) / most); // the area says how much
+      const radius = Math.min(stride, 4) * PIXEL * 0.62 * Math.sqrt(Math.abs(value) / most); // the area says how much
       brush.beginPath();
       if (value > 0) {
         brush.arc(x, y, radius, 0, 2 * Math.PI);
@@ -120,10 +129,10 @@ function describe() {
   if (!place) {
     return `All together: ${now.for[digit].toFixed(2)} for the ${name}, ${now.against[digit].toFixed(2)} against it.`;
   }
-  const value = here()[place[0]][place[1]], many = votes.each > 1 ? `${votes.each} capsules see` : "1 capsule sees";
+  const value = here()[place[0]][place[1]], text = Math.abs(value).toFixed(2), many = votes.each > 1 ? `${votes.each} capsules see` : "1 capsule sees";
   return (
     `Row ${place[0] + 1}, column ${place[1] + 1}: ${many} what is in the frame` +
-    ` and ${votes.each > 1 ? "add" : "adds"} ${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)} to the ${name}.`
+    ` and ${votes.each > 1 ? "add" : "adds"} ${Number(text) && value < 0 ? "−" : "+"}${text} to the ${name}.`
   );
 }
 
@@ -131,7 +140,7 @@ function choose(next) {
   if (String(next) === String(place)) return;
   place = next;
   overlay();
-  status.textContent = describe();
+  say(describe());
 }
 
 // The place whose dot is nearest, a little beyond the outermost too.
@@ -143,7 +152,7 @@ function at({ offsetX, offsetY }) {
     : null;
 }
 
-const usable = () => votes && !canvas.classList.contains("stale");
+const usable = () => votes && !panel.classList.contains("stale");
 for (const kind of ["pointermove", "pointerdown"]) canvas.addEventListener(kind, (event) => usable() && choose(at(event)));
 canvas.addEventListener("pointerleave", ({ pointerType }) => usable() && pointerType === "mouse" && choose(null));
 canvas.addEventListener("keydown", (event) => {
@@ -155,6 +164,7 @@ canvas.addEventListener("keydown", (event) => {
 });
 
 function turnTo(k) {
+  chosen = k;
   if (!votes) return;
   digit = k;
   draw();
@@ -167,11 +177,13 @@ function renew() {
 }
 document.addEventListener("sheet", ({ detail }) => {
   sheet = detail;
+  chosen = null;
   renew();
 });
 document.addEventListener("network", ({ detail }) => {
   if (detail === network) return;
   network = detail;
+  chosen = null;
   renew();
 });
 show(null, props.empty);

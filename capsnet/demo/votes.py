@@ -4,8 +4,8 @@ from html import escape
 
 import gradio as gr
 
-import capsnet
 from capsnet.explain import Explanation, alike, explain
+from capsnet.routing.em import EMRouting
 
 from . import pad, words
 from .answer import rounded
@@ -44,22 +44,22 @@ def build(networks: dict) -> gr.HTML:
 
 
 def count(networks: dict, request) -> dict:
-    """What the panel shows of a sheet with the "network" that reads it; nothing of one that cannot be read."""
+    """What the panel shows of a sheet with the "network" that reads it, or "why" there is nothing to show."""
     try:
         model = named(networks, request.get("network") if isinstance(request, dict) else None)
         image = pad.read_sheet(request)
-    except (ValueError, capsnet.EmptyDrawingError, capsnet.InvalidDrawingError):
-        return {}
-    return {"pixels": encode(image), **show(explain(model, image))}
+    except ValueError as error:  # which the errors of drawings are, too
+        return {"why": words.UNVOTED if pad.is_empty(request) else str(error)}
+    matrices = isinstance(model.routing, EMRouting)
+    return {"pixels": encode(image), **show(explain(model, image), matrices)}
 
 
-def show(explanation: Explanation) -> dict:
+def show(explanation: Explanation, matrices: bool) -> dict:
     """The rounds with evidence by digit and place, and sentences about the capsules that voted."""
     children, (side, stride) = explanation.children, explanation.field
-    lengths = [round.lengths for round in explanation.rounds]
     rounds = [
         {
-            "figures": [words.figure(length) for length in lengths[t].tolist()],
+            "figures": [words.figure(length) for length in round.lengths.tolist()],
             "for": rounded(round.evidence.clamp_min(0).sum(0)),
             "against": rounded(-round.evidence.clamp_max(0).sum(0)),
             "places": rounded(explanation.by_place(t)),
@@ -68,10 +68,10 @@ def show(explanation: Explanation) -> dict:
     ]
     grid, voters = children.grid or (1, 1), children.poses.shape[1]
     return {
-        "digit": int(lengths[-1].argmax()),
+        "digit": int(explanation.rounds[-1].lengths.argmax()),
         "rounds": rounds,
         "field": [side, stride],
         "each": voters // (grid[0] * grid[1]),
-        "about": words.voters(voters, grid, side),
+        "about": words.voters(voters, grid, side, len(rounds), matrices),
         "directions": words.spread(voters, alike(children)),
     }

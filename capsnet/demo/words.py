@@ -49,12 +49,17 @@ PERTURB = (
     "that one number moved by up to half its slider's range. Choose a picture to take it to the sliders."
 )
 VOTES = (
-    "<strong>Every smaller capsule</strong> sees a part of your drawing and votes for all ten digits at once. Its dot "
-    "lies in the middle of what it sees: filled where it makes the chosen digit's capsule longer, a ring where it "
-    "makes it shorter, and the larger the dot, the more. From round to round, votes that agree with the others count "
-    "more. Choose a digit, a round or a dot."
+    "<strong>Smaller capsules</strong> see parts of your drawing, and each votes for all ten digits. A dot stands for "
+    "those that see the same part, and lies in its middle: filled where they make the chosen digit's capsule longer, a "
+    "ring where they make it shorter, larger for more. The bars count every capsule's vote for and against a digit. "
+    "(In lengths before the squash brings them below 1, and without each digit's own bias.) Choose a digit or a dot."
 )
 UNVOTED = "Nobody has voted yet: draw a digit."
+AGREE = " From round to round, votes that agree with the others count more."
+MATRICES = (
+    " Here votes count by how close together all votes for a digit lie: they are all for it or all against it, and the "
+    "numbers are of the activation before its sigmoid."
+)
 NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
@@ -124,22 +129,23 @@ def move(effect: dict) -> str:
     return ", ".join(MOVES[name][effect["changes"][name] < 0] for name in effect["names"])
 
 
-def voters(count: int, grid: tuple[int, int], side: int) -> str:
-    """How many capsules vote, from how many places, and how much each of them sees."""
+def voters(count: int, grid: tuple[int, int], side: int, rounds: int = 1, matrices: bool = False) -> str:
+    """How many capsules vote, from how many places, how much each of them sees, and what counts."""
     capsules = f"{count:,} capsules vote"
     places = grid[0] * grid[1]
     if places > 1:
         each = f"{count // places} at each of {grid[0]} × {grid[1]} places"
         capsules += f", {each}" if count > places else f", at {grid[0]} × {grid[1]} places"
     whole = ", nearly the whole drawing" if side >= NEARLY_ALL else ""
-    return f"In this network {capsules}; each sees {side} × {side} pixels{whole}."
+    counts = MATRICES if matrices else AGREE if rounds > 1 else ""
+    return f"In this network {capsules}; each sees {side} × {side} pixels{whole}.{counts}"
 
 
 def spread(count: int, alike: float) -> str:
     """How far apart the capsules' directions are."""
     return (
-        f"Where the {count:,} poses point: their mean direction has length {alike:.2f}; "
-        "0 is every way, 1 is all the same."
+        f"Where the {count:,} poses point, each counted by its activation: their mean direction has length "
+        f"{alike:.2f}; 0 is every way, 1 is all the same."
     )
 
 

@@ -11,9 +11,9 @@ from playwright.sync_api import sync_playwright
 BENDS = {2: -0.12, 5: 0.1, 11: 0.08}  # slider number → how far it is moved
 
 
-def save(page, path: Path) -> None:
-    """What the window shows, as a small PNG."""
-    Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(path, optimize=True)
+def save(shown, path: Path) -> None:
+    """What the window, or an element of the page, shows, as a small PNG."""
+    Image.open(io.BytesIO(shown.screenshot())).convert("RGB").save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1000} kB")
 
 
@@ -40,6 +40,10 @@ def main() -> None:
             hand.settle(page)
             bend(page)
             save(page, folder / f"desktop-{theme}.png")
+            if theme == "light":
+                page.locator("#votes canvas").scroll_into_view_if_needed()
+                page.wait_for_function("!document.querySelector('#votes :is(.stale, canvas[aria-label*=yet])')")
+                save(page.locator("#votes"), folder / "votes.png")
         phone = {**playwright.devices["Pixel 5"], "device_scale_factor": 2}
         page = hand.visit(browser.new_context(**phone), url)
         hand.draw(page, hand.DIGITS[4])

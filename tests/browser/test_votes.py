@@ -14,7 +14,7 @@ CANVAS = "#votes canvas"
 
 def look_at_votes(page):
     page.locator(CANVAS).scroll_into_view_if_needed()
-    page.wait_for_function("!document.querySelector('#votes canvas').matches('.stale, [aria-label*=yet]')")
+    page.wait_for_function("!document.querySelector('#votes :is(.stale, canvas[aria-label*=yet])')")
 
 
 def dots(page) -> int:
