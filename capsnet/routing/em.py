@@ -22,8 +22,10 @@ what uniform coupling would bring if every child were active, and that counts as
     a_j = sigmoid(1600 λ_t (β_a − mean_h(β_u + ln σ_jh) S_j))
 
 which is the formula above for S_j → 100 S_j and β_a → 1600 β_a. W starts around the identity: poses near the identity
-then keep their size from layer to layer, and the votes' spread is known. With −ln of it for β_u and 0 for β_a,
-activations start around ½ in every layer. These starts are ours.
+then keep their size from layer to layer, and the votes' spread is known. β_u starts at −1 − ln of it, so that data make
+a parent active: at −ln of it a trained network had found the inverse, a class that is there when all children leave its
+capsule. β_a starts at −½ and activations so around ½ in every layer, where children are half active. These starts are
+ours.
 
 Gradients flow through all iterations. What the steps need of the votes is in `capsnet.routing.gaussians`.
 """
@@ -98,8 +100,8 @@ class _EM(nn.Module):
         self.in_types, self.iterations, self.inverse_temperature = in_types, iterations, inverse_temperature
         noise = NOISE * torch.randn(weights, out_types, SIDE, SIDE)
         self.weight = nn.Parameter(torch.eye(SIDE) + noise)  # (types, J, 4, 4), or (types·kernel², J, 4, 4)
-        self.beta_u = nn.Parameter(torch.full((out_types,), -math.log(START_SPREAD)))
-        self.beta_a = nn.Parameter(torch.zeros(out_types))
+        self.beta_u = nn.Parameter(torch.full((out_types,), -1 - math.log(START_SPREAD)))
+        self.beta_a = nn.Parameter(torch.full((out_types,), -0.5))
 
     def forward(self, capsules: Capsules, trace: bool = False) -> Routed:
         M, grid = capsules.poses, capsules.grid or (1, 1)
