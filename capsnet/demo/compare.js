@@ -27,7 +27,7 @@ const ask = asker(table, (asked) => server.compare(plain(asked)), {
     view.finish(asked);
     show(answers, answers.length ? "" : props.empty);
   },
-  failed: () => show([], props.silence),
+  failed: (asked) => view.isNewest(asked) && show([], props.silence),
   wanted: view.wants,
   patience: patienceFor,
 });

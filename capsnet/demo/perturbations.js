@@ -19,7 +19,8 @@ const ask = asker(canvas, ({ network, digit, pose }) => server.perturb([network,
       "Arrow keys go from picture to picture, Enter takes one to the sliders.";
     status.textContent = "";
   },
-  failed() {
+  failed(asked) {
+    if (!view.isNewest(asked)) return;
     wipe();
     status.textContent = props.silence;
   },
