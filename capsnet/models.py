@@ -60,6 +60,7 @@ CONFIGS |= {
         "primary_options": {"types": 16},
         "routing": "em",
         "routing_options": {"iterations": 2},
+        "decoder_hidden": [256, 512],
     },
 }
 
