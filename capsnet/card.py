@@ -104,10 +104,11 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "are development figures; no weights were trained on them. On 10,000 images differences under 0.1 % are noise.",
         "",
         *(_poses(poses, name) if poses else []),
+        *(_rejection(metrics["rejection"], name) if "rejection" in metrics else []),
         "## Limits",
         "",
-        "It knows ten digits and nothing else: letters and scribbles are read as digits too, sometimes with a long "
-        "capsule. A length is no calibrated probability.",
+        "It knows ten digits and nothing else: letters and scribbles make capsules long, too, and not all of them are "
+        "recognised as no digit. A length is no calibrated probability.",
         "",
     ]
     return "\n".join(lines)
@@ -143,6 +144,34 @@ def _poses(poses: dict[str, dict], name: str) -> list[str]:
         f"`python train/name_poses.py --model {name}`",
         "",
     ]
+
+
+def _rejection(figures: dict[str, Any], name: str) -> list[str]:
+    return [
+        "## Not a digit",
+        "",
+        f"An image whose strangeness (`capsnet.rejection`) is above {figures['threshold']:.3f} is taken for no digit; "
+        f"the threshold rejects {figures['false_alarms']:.0%} of the validation digits. Of drawn digits, those count "
+        "that are read correctly. AUROC: how often an image of the set is stranger than a validation digit, by the "
+        "strangeness, by the decoder's picture alone and by the longest capsule's length alone.",
+        "",
+        rejection_table(figures),
+        "",
+        f"`python train/evaluate.py --model {name} --suite rejection --data-dir DIR`",
+        "",
+    ]
+
+
+def rejection_table(figures: dict[str, Any]) -> str:
+    """Markdown: a row for each set of `capsnet.outsiders.Rejection.summary`."""
+    rows = ["| set | images | rejected | AUROC | picture alone | length alone |", "|---" * 6 + "|"]
+    for kind in ("outsiders", "digits"):
+        for name, its in figures[kind].items():
+            areas = [f"{its[key]:.3f}" if key in its else "" for key in ("auroc", "by_picture", "by_length")]
+            title = name if kind == "outsiders" else f"digits: {name}"
+            share = f"{its['rejected'] / its['images']:.1%}" if its["images"] else "–"
+            rows.append(f"| {title} | {its['images']:,} | {share} | {' | '.join(areas)} |")
+    return "\n".join(rows)
 
 
 def pose_table(poses: dict[str, list[dict]]) -> str:

@@ -10,6 +10,7 @@ Items whose label is no class of the model are left out.
 import csv
 import random
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,12 +66,18 @@ def evaluate_mnist(model: CapsNet, data: Images) -> Result:
     return evaluate_images(model, to_float(data.images), [str(label) for label in data.labels.tolist()])
 
 
-def evaluate_drawings(model: CapsNet, drawings: list[Any], labels: list[str]) -> Result:
-    """Read drawings through `prepare_digit`; one in which it finds no digit is read wrongly, as "nothing"."""
+def prepare_all(drawings: list[Any], size: int) -> dict[int, Tensor]:
+    """The image (1, size, size) of each drawing in which `prepare_digit` finds something to read, by its number."""
     images: dict[int, Tensor] = {}
     for n, drawing in enumerate(drawings):
         with suppress(EmptyDrawingError, InvalidDrawingError):
-            images[n] = prepare_digit(drawing, model.info.input_size)
+            images[n] = prepare_digit(drawing, size)
+    return images
+
+
+def evaluate_drawings(model: CapsNet, drawings: list[Any], labels: list[str]) -> Result:
+    """Read drawings through `prepare_digit`; one in which it finds no digit is read wrongly, as "nothing"."""
+    images = prepare_all(drawings, model.info.input_size)
     wrong = [(n, label, "nothing") for n, label in enumerate(labels) if n not in images]
     if images:
         read = evaluate_images(model, torch.stack(list(images.values())), [labels[n] for n in images])
@@ -85,17 +92,38 @@ def evaluate_drawn(model: CapsNet, folder: Path) -> dict[str, Result]:
     Raises:
         DataError: no sets there.
     """
+    results = {
+        name: evaluate_drawings(model, drawings, labels)
+        for name, drawings, labels in drawn_sets(folder, model.info.class_names)
+        if labels is not None
+    }
+    if not results:
+        raise _no_sets(folder)
+    return results
+
+
+def drawn_sets(folder: Path, class_names: list[str]) -> Iterator[tuple[str, list[Any], list[str] | None]]:
+    """Name, drawings and labels of each set in `folder`, as in `load_drawings`.
+
+    Of most sets, what has no class is left out. A set of letters or symbols is one in which more has none than has
+    one: of those the rest is left out, and labels are None.
+
+    Raises:
+        DataError: no sets there.
+    """
     sets = sorted(p for p in folder.glob("*") if p.suffix == ".npz" or (p / "labels.csv").exists())
-    results = {}
+    if not sets:
+        raise _no_sets(folder)
     for path in sets:
         drawings, labels = load_drawings(path)
-        kept = [n for n, label in enumerate(labels) if label in model.info.class_names]
-        if len(kept) < len(labels) / 2:  # a set of letters or symbols
-            continue
-        results[path.stem] = evaluate_drawings(model, [drawings[n] for n in kept], [labels[n] for n in kept])
-    if not results:
-        raise DataError(f"{folder} holds no sets of drawn digits; their form is described in capsnet/evaluation.py.")
-    return results
+        has_class = [label in class_names for label in labels]
+        of_digits = 2 * sum(has_class) >= len(labels)
+        kept = [n for n, its in enumerate(has_class) if its == of_digits]
+        yield path.stem, [drawings[n] for n in kept], [labels[n] for n in kept] if of_digits else None
+
+
+def _no_sets(folder: Path) -> DataError:
+    return DataError(f"{folder} holds no sets of drawn digits; their form is described in capsnet/evaluation.py.")
 
 
 def load_drawings(path: Path) -> tuple[list[Any], list[str]]:

@@ -1,5 +1,6 @@
 """CapsNet = trunk + primary capsules + routing + decoder, and the named configurations."""
 
+import math
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -114,6 +115,8 @@ class CapsNet(nn.Module):
         routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
         pose_size: size of a digit capsule's pose.
         decoder_hidden: units of the decoder's two hidden layers.
+        rejection_threshold: what is stranger to the model, see `capsnet.rejection`, is no digit; None where that was
+            not measured.
     Source: Sabour, Frosst, Hinton 2017, section 4.
     """
 
@@ -135,6 +138,7 @@ class CapsNet(nn.Module):
         routing_options: dict[str, Any] | None = None,
         pose_size: int = 16,
         decoder_hidden: list[int] | None = None,
+        rejection_threshold: float | None = None,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         super().__init__()
@@ -144,6 +148,8 @@ class CapsNet(nn.Module):
         if len(set(class_names)) < max(len(class_names), 2):
             raise ValueError(f"class_names are {class_names}; give at least two, each another word.")
         at_least_one(pose_size=pose_size)
+        if rejection_threshold is not None and not 0 < rejection_threshold < math.inf:
+            raise ValueError(f"rejection_threshold is {rejection_threshold}; it must be a number above 0.")
         if not 1 <= in_channels <= 3:
             raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
         self.info = ModelInfo(name, kind, input_size, in_channels, class_names, pose_size)
@@ -171,6 +177,15 @@ class CapsNet(nn.Module):
         # `capsnet.pose`.
         self.pose_effects: dict[str, list[dict[str, Any]]] | None = None
         self.pose_directions: dict[str, dict[str, dict[str, Any]]] | None = None
+
+    @property
+    def rejection_threshold(self) -> float | None:
+        """What is stranger than this to the model, see `capsnet.rejection`, is no digit; None: nobody measured it."""
+        return self.config.get("rejection_threshold")
+
+    @rejection_threshold.setter
+    def rejection_threshold(self, threshold: float) -> None:
+        self.config["rejection_threshold"] = threshold
 
     def _grid(self, input_size: int) -> int:
         """Side of the grid of primary capsules."""

@@ -22,6 +22,7 @@ from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, augment, to_float
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, create_model
+from capsnet.rejection import measure_threshold
 from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
 
 
@@ -78,6 +79,7 @@ def train(
 
     model.load_state_dict(best)
     measure_pose_range(model, data)
+    measure_threshold(model, validation)
     save_model(model, out)
     write_json(out / "training.json", asdict(config))
     write_json(

@@ -120,6 +120,15 @@ def test_recognize_strokes_is_what_the_model_says(client, model):
     assert said["pose"] == pytest.approx(out.poses[0, 7].tolist(), abs=1e-5)
 
 
+def test_what_is_no_digit_gets_a_reason_and_its_lengths(client, model):
+    scribble = [[[40, 40], [240, 60], [50, 90], [230, 120], [60, 150], [240, 180], [40, 210], [230, 240]]]
+    said = client.predict(scribble, api_name="/recognize_strokes")
+    lengths = model(capsnet.prepare_digit({"strokes": scribble})[None]).lengths[0]
+    assert said["digit"] is None and said["lengths"] == pytest.approx(lengths.tolist(), abs=1e-5) and any(said["pose"])
+    assert said["reason"].startswith("This does not look like a digit: ")
+    assert f"the {int(lengths.argmax())}'s capsule" in said["reason"] and said["reason"].endswith(".")
+
+
 def test_recognize_a_picture_file(client, tmp_path):
     said = client.predict(handle_file(picture_of_a_seven(tmp_path / "seven.png")), "capsnet", api_name="/recognize")
     assert said["digit"] == 7 and len(said["lengths"]) == 10 and len(said["pose"]) == 16 and said["reason"] is None

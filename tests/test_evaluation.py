@@ -160,6 +160,35 @@ def test_the_command_prints_a_table_and_keeps_the_figures(evaluate, small, digit
     assert json.loads(capsys.readouterr().out) == {"mixed": figures}
 
 
+def test_rejection_is_measured_and_its_threshold_kept(evaluate, small, digits, tmp_path, monkeypatch, capsys):
+    from capsnet.checkpoint import load_model, save_model, write_json
+
+    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
+    monkeypatch.setattr("capsnet.data.split_validation", lambda data: (data, data))
+    folder = tmp_path / "model"
+    save_model(create_model("small"), folder)
+    (tmp_path / "drawn").mkdir()
+    write_strokes(tmp_path / "drawn" / "mixed.npz")
+    command = ["--model", folder, "--suite", "rejection", "--data-dir", tmp_path]
+    assert evaluate(*command) == 0 and "only printed" in capsys.readouterr().err  # no metrics.json
+    assert load_model(folder).rejection_threshold is None
+
+    from capsnet.configuration import TrainingConfig
+    from capsnet.training import train
+
+    train(TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, folder, log=lambda line: None)
+    model = load_model(folder)
+    assert model.rejection_threshold > 0
+    model.rejection_threshold = None
+    write_json(folder / "config.json", {k: v for k, v in model.config.items() if v is not None})
+    assert evaluate(*command) == 0
+    printed = capsys.readouterr().out.strip()
+    assert "| digits: mixed | " in printed and "| scribbles | 40 | " in printed
+    assert printed in (folder / "README.md").read_text()
+    figures = json.loads((folder / "metrics.json").read_text())["rejection"]
+    assert load_model(folder).rejection_threshold == figures["threshold"] > 0
+
+
 @pytest.mark.parametrize("arguments", ["--model nope --suite mnist", "--suite drawn --data-dir nope"])
 def test_what_cannot_be_measured_is_one_sentence(evaluate, arguments, capsys):
     assert evaluate(*arguments.split()) == 1

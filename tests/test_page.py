@@ -60,6 +60,27 @@ def test_a_sample_is_not_prepared_again(networks):
     assert shown["lengths"]["digit"] is not None
 
 
+SCRIBBLE = [[[40, 40], [240, 60], [50, 90], [230, 120], [60, 150], [240, 180], [40, 210], [230, 240]]]
+
+
+def test_what_is_no_digit_is_said_to_be_none(networks):
+    shown = page.respond(networks, on("capsnet", kind="strokes", strokes=SCRIBBLE))
+    bars = shown["lengths"]
+    assert bars["sentence"] == "This does not look like a digit." and bars["suspects"] == []
+    nearest = bars["digit"]
+    assert bars["detail"].startswith(
+        f"Nearest is the {nearest}, {bars['figures'][nearest]}, but what its capsule draws"
+    )
+    assert shown["tweak"]["poses"] and bars["pictures"]  # what each capsule draws shows why
+    rows = compare.through_all(networks, on("capsnet", kind="strokes", strokes=SCRIBBLE))
+    assert rows[0]["sentence"] == bars["sentence"]
+
+
+def test_a_network_without_a_threshold_takes_everything_for_a_digit(networks):
+    said = answer.ask(networks["other"], capsnet.prepare_digit({"strokes": SCRIBBLE}))
+    assert networks["other"].rejection_threshold is None and said.known
+
+
 @pytest.mark.parametrize(
     "sheet, part",
     [
@@ -338,6 +359,7 @@ def test_sentence_and_bars_round_alike(model):
             "poses": poses,
             "pictures": torch.zeros(10, 1, 28, 28),
             "digit": 7,
+            "known": True,
             "seconds": 0,
         }
         lengths_of = poses.norm(dim=-1)

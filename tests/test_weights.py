@@ -10,6 +10,7 @@ from capsnet.card import write_card
 from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, save_model
 from capsnet.demo import examples
 from capsnet.morphometry import PROPERTIES
+from capsnet.rejection import judge
 
 FOLDER = WEIGHTS / "capsnet"
 
@@ -135,3 +136,14 @@ def test_what_pose_numbers_do_is_known(model):
     assert len(effects) == 10 * 16
     assert sum(bool(effect["names"]) for effect in effects) > 40
     assert {name for effect in effects for name in effect["names"]} <= PROPERTIES.keys()
+
+
+@pytest.mark.parametrize("name", available_models())
+def test_noise_is_no_digit_and_digits_are(name, digits):
+    model = load_model(name)
+    assert judge(model, digits[0][::3]).strangeness.le(model.rejection_threshold).float().mean() > 0.95
+    noise = torch.rand(20, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    assert (judge(model, noise).strangeness > model.rejection_threshold).all()
+    measured = read_json(WEIGHTS / name / "metrics.json")["rejection"]
+    assert measured["threshold"] == model.rejection_threshold
+    assert all(0.9 < its["auroc"] <= 1 for its in measured["outsiders"].values())

@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from capsnet.card import write_card  # noqa: E402
+from capsnet.card import rejection_table, write_card  # noqa: E402
 from capsnet.checkpoint import (  # noqa: E402
     WEIGHTS,
     ModelError,
@@ -27,13 +27,15 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
 from capsnet.models import CapsNet  # noqa: E402
+from capsnet.outsiders import Rejection, evaluate_rejection  # noqa: E402
+from capsnet.rejection import measure_threshold  # noqa: E402
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
     suites = "routing compares all models in weights/"
-    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "routing"], help=suites)
+    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "rejection", "routing"], help=suites)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -47,7 +49,9 @@ def main() -> int:
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps(summary(options.suite, results)) if options.json else table(results))
+    figures = summary(options.suite, results)
+    text = rejection_table(figures) if options.suite == "rejection" else table(results)
+    print(json.dumps(figures) if options.json else text)
     try:
         record(folder, model, options.suite, options.data_dir, results)
     except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
@@ -63,18 +67,24 @@ def compare_all(options: Namespace) -> None:
     print(json.dumps(figures) if options.json else tables(figures))
 
 
-def measure(model: CapsNet, suite: str, data_dir: str) -> dict[str, Result]:
+def measure(model: CapsNet, suite: str, data_dir: str) -> dict[str, Result] | Rejection:
     if suite == "drawn":
         return evaluate_drawn(model, Path(data_dir) / "drawn")
+    if suite == "rejection":
+        validation = split_validation(load_mnist(data_dir, train=True))[1]
+        measure_threshold(model, validation)
+        return evaluate_rejection(model, validation, Path(data_dir) / "drawn")
     return {"test": evaluate_mnist(model, load_mnist(data_dir, train=False))}
 
 
-def summary(suite: str, results: dict[str, Result]) -> dict[str, Any]:
+def summary(suite: str, results: dict[str, Result] | Rejection) -> dict[str, Any]:
+    if isinstance(results, Rejection):
+        return results.summary()
     figures = {name: result.summary() for name, result in results.items()}
     return figures["test"] if suite == "mnist" else figures
 
 
-def record(folder: Path, model: CapsNet, suite: str, data_dir: str, results: dict[str, Result]) -> None:
+def record(folder: Path, model: CapsNet, suite: str, data_dir: str, results: dict[str, Result] | Rejection) -> None:
     """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
     metrics, best = read_json(folder / "metrics.json"), str(read_json(folder / "training.json")["seed"])
     name = "test" if suite == "mnist" else suite
@@ -85,6 +95,8 @@ def record(folder: Path, model: CapsNet, suite: str, data_dir: str, results: dic
         elif (folder / f"seed-{seed}").is_dir():
             figures[name] = summary(suite, measure(load_model(folder / f"seed-{seed}"), suite, data_dir))
     write_json(folder / "metrics.json", metrics)
+    if suite == "rejection":
+        write_json(folder / "config.json", model.config)  # it holds the threshold
     write_card(folder, model)
 
 

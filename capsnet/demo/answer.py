@@ -8,6 +8,7 @@ import torch
 from fastapi import HTTPException
 
 from capsnet.pose import draw
+from capsnet.rejection import strangeness
 
 from .networks import named
 from .words import verdict
@@ -25,6 +26,7 @@ class Answer:
     poses: torch.Tensor  # (K, P)
     pictures: torch.Tensor  # (K, 1, H, W): each capsule's rounded pose, decoded on its own
     digit: int  # the longest capsule
+    known: bool  # whether the image looks like a digit at all
     suspects: list[int]  # the digits that the sentence names
     sentence: str  # which digit
     detail: str  # how sure
@@ -43,13 +45,17 @@ def ask(model, image: torch.Tensor) -> Answer:
     out = model(image[None])
     seconds = time.perf_counter() - start
     lengths, poses = out.lengths[0], out.poses[0]
-    suspects, sentence, detail = verdict(lengths.tolist(), model.info.class_names)
+    digit, pictures = int(lengths.argmax()), decode_each(model, torch.tensor(rounded(poses)))
+    threshold = model.rejection_threshold
+    known = threshold is None or strangeness(image[None], pictures[digit, None], out.lengths).item() <= threshold
+    suspects, sentence, detail = verdict(lengths.tolist(), model.info.class_names, known)
     return Answer(
         image=image,
         lengths=lengths,
         poses=poses,
-        pictures=decode_each(model, torch.tensor(rounded(poses))),
-        digit=int(lengths.argmax()),
+        pictures=pictures,
+        digit=digit,
+        known=known,
         suspects=suspects,
         sentence=sentence,
         detail=detail,

@@ -7,6 +7,7 @@ from PIL import Image
 
 import capsnet
 
+from . import words
 from .answer import ask, decode
 from .networks import named
 from .pad import read_strokes
@@ -34,7 +35,8 @@ def add_endpoints(networks: dict) -> None:
         image: a picture file (PNG, JPEG, ...) with one digit, dark on light or light on dark.
         model: name of the network, by default the one that the page begins with.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
-        numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
+        numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}. A drawing
+        that does not look like a digit has lengths and a pose, too; of one that cannot be read they are zeros.
         """
         network = chosen(model)
         path = image.get("path") if isinstance(image, dict) and image.get("meta") else None
@@ -48,7 +50,8 @@ def add_endpoints(networks: dict) -> None:
         strokes: [[[x, y], ...], ...], x to the right, y down, in any unit.
         model: name of the network, by default the one that the page begins with.
         Returns {"digit": 0 to 9 or null, "lengths": a number from 0 to 1 for every digit, "pose": the 16
-        numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}.
+        numbers of the longest capsule, "reason": null, or one sentence that says why there is no digit}. A drawing
+        that does not look like a digit has lengths and a pose, too; of one that cannot be read they are zeros.
         """
         return read(chosen(model), lambda: read_strokes(strokes))
 
@@ -81,10 +84,10 @@ def read(model, prepare) -> dict:
         zeros = [0.0] * len(model.info.class_names), [0.0] * model.info.pose_size
         return {"digit": None, "lengths": zeros[0], "pose": zeros[1], "reason": str(error)}
     return {
-        "digit": answer.digit,
+        "digit": answer.digit if answer.known else None,
         "lengths": answer.lengths.tolist(),
         "pose": answer.poses[answer.digit].tolist(),
-        "reason": None,
+        "reason": None if answer.known else words.unlike(model.info.class_names[answer.digit]),
     }
 
 

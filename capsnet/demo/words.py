@@ -23,7 +23,8 @@ CAPSULE = (
 LENGTH = (
     "<strong>The length</strong> of the vector says how sure a capsule is that its digit is there, 0 to 1. "
     "Each answers for itself: the lengths need not add up to 1, and two may be long at once. "
-    "Nothing but digits was learned, so a letter or a scribble is read as one, too."
+    "Nothing but digits was learned, and a letter makes a capsule long, too. But only digits can be drawn from poses, "
+    "and where the digit is not what you drew, the answer is: no digit."
 )
 POSE = (
     "<strong>The pose</strong> is where the vector points: 16 numbers for how the digit is written, such as "
@@ -109,10 +110,19 @@ def network(name: str) -> tuple[str, str, str]:
     return NETWORKS.get(name, (OWN, name, ""))
 
 
-def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str]:
-    """What the lengths of all capsules say: the digits in question, which digit it is, and how sure."""
+def verdict(lengths: list[float], names: list[str], known: bool = True) -> tuple[list[int], str, str]:
+    """What the lengths of all capsules say: the digits in question, which digit it is, and how sure.
+
+    known: whether what the capsules draw looks like the drawing.
+    """
     first, second = sorted(range(len(lengths)), key=lambda k: -lengths[k])[:2]
     figures = [figure(length) for length in lengths]
+    if not known:
+        return (
+            [],
+            "This does not look like a digit.",
+            (f"Nearest is the {names[first]}, {figures[first]}, but what its capsule draws is not what you drew."),
+        )
     if lengths[first] < SILENT:
         return [], "Hardly any capsule answers.", f"The longest, the {names[first]}, is only {figures[first]} long."
     if lengths[first] - lengths[second] < CLOSE:
@@ -122,6 +132,11 @@ def verdict(lengths: list[float], names: list[str]) -> tuple[list[int], str, str
     says = "This is" if lengths[first] >= CLEAR else "Looks like"
     detail = f"Its capsule is {figures[first]} long; next is the {names[second]}, {figures[second]}."
     return [first], f"{says} {article(names[first])}.", detail
+
+
+def unlike(name: str) -> str:
+    """Why a drawing that is nearest to this digit is none, for programs."""
+    return f"This does not look like a digit: what the {name}'s capsule draws of it is another drawing."
 
 
 def move(effect: dict) -> str:
