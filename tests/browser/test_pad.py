@@ -25,6 +25,18 @@ def test_every_digit_is_read_and_cleared_away(page):
         assert hand.slider(page, 1).is_disabled()
 
 
+def test_a_scribble_is_no_digit_and_its_pictures_stay(page):
+    hand.draw(page, [[(0.15, 0.15), (0.85, 0.22), (0.18, 0.33), (0.82, 0.43), (0.2, 0.54), (0.85, 0.65), (0.15, 0.82)]])
+    hand.wait_for_verdict(page, "does not look like a digit")
+    assert page.locator("#lengths .marks").inner_text() == "?"
+    pictures = page.locator("#lengths .bar canvas").count()
+    assert pictures == 10 and hand.picture(page, "#lengths .bar.winner canvas").max() > 100
+    assert "is not what you drew" in hand.verdict(page)
+    page.click("[data-do=clear]")
+    hand.draw(page, DIGITS[7])
+    hand.wait_for_verdict(page, " 7.")
+
+
 def test_bars_move_during_the_stroke(page):
     hand.draw(page, DIGITS[7], lift=False)
     hand.wait_for_verdict(page, " 7.")
