@@ -63,8 +63,8 @@ MATRICES = (
 )
 MORPH = (
     "<strong>Between two poses</strong> there are others, and the decoder draws each. Keep a drawing as A, draw B, and "
-    "slide from one to the other. The same digit bends from A to B. Two different ones have a capsule each: the pose of "
-    "A fades out while that of B fades in, a mix that the decoder never learned."
+    "slide from one to the other. The same digit bends from A to B. Two different ones have a capsule each: A's pose "
+    "fades out while B's fades in, a mix that the decoder never learned."
 )
 STYLE = (
     "<strong>B in the style of A</strong> is B with its pose moved until it is as thick, as slanted, as wide as A, "
