@@ -332,6 +332,8 @@ def test_a_pair_is_read_as_each_sheet_alone(networks):
     shown = morph.show(networks, on("capsnet", **PAIR))
     one, other = (page.respond(networks, on("capsnet", **PAIR[key]))["tweak"] for key in ("a", "b"))
     assert shown["digits"] == [one["digit"], other["digit"]] == [7, 2]
+    assert shown["says"] == "From a 7 to a 2: move the slider, or play."
+    assert words.way("8", "8").startswith("From one 8 to another:")
     assert shown["seen"] == pixels.encode(torch.stack([pad.read_sheet(PAIR["a"]), pad.read_sheet(TWO)]))
     frames = bytes_of(shown["frames"])
     assert len(frames) == morph.STEPS

@@ -19,7 +19,7 @@ const ask = asker(place, ({ network, a, b }) => server.morph({ network, a, b: pl
     if (answer.why) return show(null, answer.why);
     portray(0, answer);
     if (asked.b === source) show(null, props.kept);
-    else show({ ...answer, asked, frames: decode(answer.frames) }, "");
+    else show({ ...answer, asked, frames: decode(answer.frames) }, answer.says);
   },
   failed: (asked) => view.isNewest(asked) && show(null, props.silence),
   wanted: view.wants,

@@ -101,16 +101,17 @@ def show(networks: dict, request) -> dict:
     except ValueError as error:
         return {"why": str(error)}
     pose, properties = pair.styled()
-    digit = pair.digits[1]
+    names = [pair.model.info.class_names[digit] for digit in pair.digits]
     return {
         "digits": pair.digits,
+        "says": words.way(*names),
         "seen": encode(pair.images),
         "frames": encode(pair.frames()),
         "style": {
             "pose": rounded(pose),
-            "picture": encode(draw(pair.model, digit, pose[None])),
+            "picture": encode(draw(pair.model, pair.digits[1], pose[None])),
             "found": bool(properties),
-            "says": words.style(properties, pair.model.info.class_names[digit]),
+            "says": words.style(properties, names[1]),
         },
     }
 

@@ -67,8 +67,8 @@ MORPH = (
     "fades out while B's fades in, a mix that the decoder never learned."
 )
 STYLE = (
-    "<strong>B in the style of A</strong> is B with its pose moved until it is as thick, as slanted, as wide as A, "
-    "and still a digit of its own."
+    "<strong>B in the style of A</strong> is B with its pose moved until its thickness, slant or width is that of A, "
+    "nearly; what makes it this digit stays."
 )
 UNKEPT = "Draw a digit, then keep it as A."
 KEEP = "Keep this drawing as A, then draw another, B."
@@ -176,6 +176,12 @@ def spread(count: int, alike: float) -> str:
         f"Where the {count:,} poses point, each counted by its activation: their mean direction has length "
         f"{alike:.2f}; 0 is every way, 1 is all the same."
     )
+
+
+def way(one: str, other: str) -> str:
+    """What lies between the digits of these names."""
+    ends = f"one {one} to another" if one == other else f"{article(one)} to {article(other)}"
+    return f"From {ends}: move the slider, or play."
 
 
 def style(properties: tuple[str, ...], name: str) -> str:
