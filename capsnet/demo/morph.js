@@ -1,4 +1,4 @@
-// Sheet A is kept here, B is the one on the pad. All pictures from A to B come at once, so that slider and film strip need no server.
+// Sheet A is kept here, B is the one on the pad. All pictures from A to B come at once, so that neither the slider nor playing asks again.
 const LEG = 1800; // ms that playing takes from one end to the other
 
 const place = element.querySelector(".way"), status = element.querySelector("[role=status]");
@@ -38,7 +38,7 @@ function show(answer, words) {
   stop();
   pair = answer;
   const digit = pair?.digits[1], name = props.names[digit];
-  for (const figure of element.querySelectorAll("figure.b")) figure.className = figure.className.replace(/digit-.*/, tint(digit));
+  element.querySelectorAll(".style figure").forEach((figure) => tint(figure, digit));
   portray(1, pair);
   paint(redrawn, pair && picture(pair.frames, last));
   paint(styled, pair && decode(pair.style.picture));
@@ -52,13 +52,15 @@ function show(answer, words) {
   say(words);
 }
 
-const tint = (digit) => `digit-${digit === undefined ? "none" : digit % 10}`;
+function tint(figure, digit) {
+  figure.className = `${figure.classList[0]} digit digit-${digit === undefined ? "none" : digit % 10}`;
+}
 
 // A or B as the network sees it, and what it reads there; without an answer there is none.
 function portray(which, answer) {
   const figure = figures[which], canvas = figure.querySelector("canvas"), letter = "AB"[which];
   const digit = answer?.digits[which], name = props.names[digit];
-  figure.className = figure.className.replace(/digit-.*/, tint(digit));
+  tint(figure, digit);
   paint(canvas, answer ? picture(decode(answer.seen), which) : null);
   canvas.ariaLabel = answer ? `${letter} as the network sees it` : `${letter}: no drawing yet`;
   figure.querySelector("figcaption").textContent = answer ? `${letter}, read as ${name}` : letter;
@@ -92,6 +94,7 @@ function play() {
 }
 
 function stop() {
+  if (!playing) return;
   cancelAnimationFrame(playing);
   playing = 0;
   button("play").textContent = "Play";
