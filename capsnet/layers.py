@@ -213,8 +213,11 @@ class Decoder(nn.Module):
 
     def forward(self, poses: Tensor, digits: Tensor) -> Tensor:
         chosen = F.one_hot(digits, poses.shape[1]).to(poses.dtype)  # (B, K)
-        picture = self.net((poses * chosen[..., None]).flatten(1))
-        return at_least_float32(picture).view(-1, *self.image_shape)
+        return self.mix(poses * chosen[..., None])
+
+    def mix(self, poses: Tensor) -> Tensor:
+        """An image (B, C, H, W) from all capsules (B, K, P) at once, none set to zero."""
+        return at_least_float32(self.net(poses.flatten(1))).view(-1, *self.image_shape)
 
 
 def at_least_one(**sizes: int) -> None:

@@ -50,6 +50,19 @@ def draw(model: CapsNet, digit: int, poses: Tensor) -> Tensor:
         return model.decode(all_poses, torch.full((len(poses),), digit))
 
 
+def blend(model: CapsNet, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor, steps: int) -> Tensor:
+    """The decoder's pictures (steps, C, H, W) on the straight way from one pose (P,) to another, both ends included.
+
+    Each pose is where the decoder expects that digit's. One digit bends from A to B; of two, the pose of A shrinks to
+    nothing while that of B grows, a mix that the decoder has not seen in training.
+    """
+    ends = pose_a.new_zeros(2, len(model.info.class_names), len(pose_a))
+    ends[0, digit_a], ends[1, digit_b] = pose_a, pose_b
+    share = torch.linspace(0, 1, steps).to(ends)[:, None, None]
+    with torch.inference_mode():
+        return model.decoder.mix((1 - share) * ends[0] + share * ends[1])
+
+
 def effects(model: CapsNet, digit: int, poses: Tensor) -> list[Effect]:
     """What each number of the digit's pose does, as a mean over real poses (N, P) of it.
 
@@ -137,6 +150,31 @@ def directions(model: CapsNet, digit: int, poses: Tensor) -> dict[str, Direction
             numbers = change[:, q].tolist(), slope[:, q].tolist()
             found[name] = Direction(*numbers, offset[q].item(), low[q].item(), high[q].item(), gain, leak)
     return found
+
+
+def transplant(
+    model: CapsNet, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor
+) -> tuple[Tensor, tuple[str, ...]]:
+    """Pose B (P,) in the style of pose A (P,), and the properties that were taken over.
+
+    What style is, is a choice of ours: as much as in A of every property that both digits have a direction for, but
+    not beyond `low` and `high` of B's digit, unless B is there itself. The other properties of `CONTROLLED` stay as in
+    B: in the linear model moving several at once is exact. Where there is nothing to take over, B stays as it is.
+    """
+    found = model.pose_directions or {}
+    of_a, of_b = (found.get(model.info.class_names[digit], {}) for digit in (digit_a, digit_b))
+    shared = tuple(name for name in MEANINGFUL if name in of_a and name in of_b)
+    moved = pose_b.clone()
+    for name in shared:
+        wanted, own = amount(of_a[name], pose_a), amount(of_b[name], pose_b)
+        within = max(min(of_b[name]["low"], own), min(wanted, max(of_b[name]["high"], own)))
+        moved += (within - own) * pose_b.new_tensor(of_b[name]["change"])
+    return moved, shared
+
+
+def amount(direction: dict[str, Any], pose: Tensor) -> float:
+    """How much of its property there is in a pose (P,), in the property's unit; a `Direction` as a dict."""
+    return direction["offset"] + (pose @ pose.new_tensor(direction["slope"])).item()
 
 
 def _controlled(pictures: Tensor) -> Tensor:

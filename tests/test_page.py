@@ -11,7 +11,21 @@ import torch
 from PIL import Image, ImageDraw
 
 import capsnet
-from capsnet.demo import answer, api, compare, examples, lengths, pad, page, perturbations, pixels, tweak, votes, words
+from capsnet.demo import (
+    answer,
+    api,
+    compare,
+    examples,
+    lengths,
+    morph,
+    pad,
+    page,
+    perturbations,
+    pixels,
+    tweak,
+    votes,
+    words,
+)
 from capsnet.demo import networks as networks_of
 from capsnet.explain import explain
 from capsnet.models import CONFIGS
@@ -302,6 +316,84 @@ def test_votes_for_matrix_capsules_have_one_sign(networks):
     assert shown["about"].endswith(words.MATRICES) and np.shape(shown["rounds"][0]["places"]) == (10, 9, 9)
     for one in shown["rounds"]:
         assert all(min(a, b) == 0 for a, b in zip(one["for"], one["against"], strict=True))
+
+
+# ---- two drawings
+
+TWO = {"kind": "strokes", "strokes": [[[70, 90], [100, 55], [150, 55], [180, 90], [160, 130], [70, 220], [190, 220]]]}
+PAIR = {"a": {"kind": "strokes", "strokes": SEVEN}, "b": TWO}
+
+
+def bytes_of(pictures: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(pictures), np.uint8).reshape(-1, 784).astype(int)
+
+
+def test_a_pair_is_read_as_each_sheet_alone(networks):
+    shown = morph.show(networks, on("capsnet", **PAIR))
+    one, other = (page.respond(networks, on("capsnet", **PAIR[key]))["tweak"] for key in ("a", "b"))
+    assert shown["digits"] == [one["digit"], other["digit"]] == [7, 2]
+    assert shown["says"] == "From a 7 to a 2: move the slider, or play."
+    assert words.way("8", "8").startswith("From one 8 to another:")
+    assert shown["seen"] == pixels.encode(torch.stack([pad.read_sheet(PAIR["a"]), pad.read_sheet(TWO)]))
+    frames = bytes_of(shown["frames"])
+    assert len(frames) == morph.STEPS
+    for frame, its in ((frames[0], one), (frames[-1], other)):
+        assert np.abs(frame - bytes_of(its["pictures"])[its["digit"]]).max() <= 2
+    assert len(json.dumps(shown)) < 50_000
+
+
+def test_style_is_a_pose_for_the_sliders(networks, model):
+    style = morph.show(networks, on("capsnet", **PAIR))["style"]
+    asked_for = tweak.picture(networks, ["capsnet", 2, style["pose"]])
+    assert np.abs(bytes_of(style["picture"]) - bytes_of(asked_for)).max() <= 1
+    shared = model.pose_directions["7"].keys() & model.pose_directions["2"].keys()
+    assert style["found"] and style["says"].startswith("Taken over, as far as a 2 goes: thickness, slant")
+    assert all(name in style["says"] for name in shared)
+    alone = morph.show(networks, on("capsnet", a=TWO, b=TWO))
+    own = page.respond(networks, on("capsnet", **TWO))["tweak"]["poses"][2]
+    assert alone["style"]["pose"] == pytest.approx(own, abs=0.0011)  # it has its own style already
+
+
+def test_a_network_that_was_not_measured_has_no_style(networks):
+    style = morph.show(networks, on("other", **PAIR))["style"]
+    assert not style["found"] and style["says"] == words.UNSTYLED
+
+
+def test_a_film_goes_there_and_back(networks):
+    shown = morph.animate(networks, on("capsnet", **PAIR))
+    film = Image.open(io.BytesIO(base64.b64decode(shown["gif"])))
+    assert shown["name"] == "morph-7-to-2.gif" and film.format == "GIF"
+    assert film.size == (280, 280) and film.n_frames == 2 * (morph.STEPS - 1) and film.info["loop"] == 0
+    frames = bytes_of(morph.show(networks, on("capsnet", **PAIR))["frames"])
+    for at, step in ((0, 0), (10, 10), (30, 30), (45, 15)):
+        film.seek(at)
+        assert film.info["duration"] == (morph.REST if step in (0, 30) else morph.FRAME)
+        small = np.asarray(film.convert("L"), int)[5::10, 5::10].ravel()
+        assert np.abs(small - frames[step]).max() <= 2
+
+
+@pytest.mark.parametrize(
+    "request_, why",
+    [
+        (None, "There is no model"),
+        ([], "There is no model"),
+        (on("nobody", **PAIR), "There is no model 'nobody'"),
+        (on("capsnet"), "A: This is no sheet"),
+        (on("capsnet", a=TWO), "B: This is no sheet"),
+        (on("capsnet", a=TWO, b="x"), "B: This is no sheet"),
+        (on("capsnet", a={"kind": "strokes", "strokes": []}, b=TWO), "A: The sheet is empty"),
+        (on("capsnet", a=TWO, b={"kind": "file", "data": base64.b64encode(b"junk").decode()}), "B: This file"),
+    ],
+)
+def test_an_unusable_pair_gives_a_sentence(networks, request_, why):
+    for answer_of in (morph.show, morph.animate):
+        shown = answer_of(networks, request_)
+        assert shown.keys() == {"why"} and shown["why"].startswith(why) and shown["why"].endswith(".")
+
+
+def test_what_was_taken_over_is_listed():
+    assert words.style(("slant",), "8") == "Taken over, as far as an 8 goes: slant."
+    assert words.style(("thickness", "slant", "loop"), "0").endswith(": thickness, slant and loop.")
 
 
 # ---- small parts

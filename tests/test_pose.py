@@ -16,7 +16,7 @@ from capsnet.checkpoint import load_model
 from capsnet.configuration import recipe
 from capsnet.models import create_model
 from capsnet.morphometry import MEANINGFUL, PROPERTIES, measure
-from capsnet.pose import directions, draw, effects, measure_poses
+from capsnet.pose import amount, blend, directions, draw, effects, measure_poses, transplant
 from capsnet.training import train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -186,6 +186,106 @@ def test_directions_of_the_weights_move_their_property_alone():
             assert (drawn[::every].diff() > 0).all(), (digit, name)
             leaks.append(direction["leak"])
     assert np.median(leaks) <= 0.25
+
+
+# From one pose to another
+
+
+@pytest.fixture
+def pair():
+    """Two poses that lie within ±1."""
+    return torch.rand(2, 16, generator=torch.Generator().manual_seed(2)) * 2 - 1
+
+
+def test_a_blend_begins_with_one_digit_and_ends_with_the_other(pair):
+    model = create_model("capsnet-small").eval()
+    pictures = blend(model, 3, pair[0], 8, pair[1], 5)
+    assert pictures.shape == (5, 1, 28, 28) and not pictures.requires_grad
+    torch.testing.assert_close(pictures[:1], draw(model, 3, pair[:1]))
+    torch.testing.assert_close(pictures[-1:], draw(model, 8, pair[1:]))
+    for step, share in enumerate((0, 0.25, 0.5, 0.75, 1)):
+        inputs = torch.zeros(10, 16)
+        for p in range(16):
+            inputs[3, p] = (1 - share) * pair[0, p]
+            inputs[8, p] = share * pair[1, p]
+        with torch.no_grad():
+            slow = model.decoder.net(inputs.view(1, 160)).view(1, 28, 28)
+        torch.testing.assert_close(pictures[step], slow)
+
+
+def test_a_blend_of_one_digit_is_a_straight_line_of_poses(pair):
+    model = create_model("capsnet-small").eval()
+    line = torch.stack([pair[0] + share * (pair[1] - pair[0]) for share in (0, 0.25, 0.5, 0.75, 1)])
+    torch.testing.assert_close(blend(model, 6, pair[0], 6, pair[1], 5), draw(model, 6, line))
+
+
+def test_style_by_hand():
+    """Two numbers, each a property by itself: B takes what A has of the one that both digits have."""
+    model = create_model("capsnet-small", pose_size=2)
+    thickness = {"change": [0.5, 0], "slope": [2, 0], "offset": 3.0, "low": 2.0, "high": 4.0}
+    slant = {"change": [0, 1], "slope": [0, 1], "offset": 0.0, "low": -1.0, "high": 1.0}
+    model.pose_directions = {
+        "1": {"thickness": {**thickness, "offset": 3.5}, "loop": slant},
+        "2": {"slant": slant, "thickness": thickness},
+    }
+    own = torch.tensor([0.1, 0.2])
+    for number, taken in (
+        (0.0, 0.25),
+        (-0.5, -0.25),
+        (0.9, 0.5),
+        (-0.99, -0.5),
+    ):  # A: 3.5, 2.5, 5.3, 1.5
+        pose, names = transplant(model, 1, torch.tensor([number, 0.7]), 2, own)
+        assert pose.tolist() == pytest.approx([taken, 0.2]) and names == ("thickness",)
+    assert own.tolist() == pytest.approx([0.1, 0.2])
+    thick = torch.tensor([0.8, 0.2])  # 4.6: more than `high` itself
+    assert transplant(model, 1, torch.tensor([0.9, 0.0]), 2, thick)[0].tolist() == pytest.approx([0.8, 0.2])
+
+
+def test_without_directions_there_is_no_style(pair):
+    model = create_model("capsnet-small")
+    for found in (None, {}, {"3": {}, "8": {}}):
+        model.pose_directions = found
+        pose, names = transplant(model, 3, pair[0], 8, pair[1])
+        assert torch.equal(pose, pair[1]) and names == ()
+
+
+def test_style_of_the_weights_is_exact_in_the_linear_model():
+    model = load_model("capsnet")
+    digits = np.load(ROOT / "capsnet" / "demo" / "mnist_digits.npz")
+    with torch.no_grad():
+        poses = model(torch.from_numpy(digits["images"][:40]).float()[:, None] / 255).poses
+    for i, (a, b) in enumerate(zip(digits["labels"][:39].tolist(), digits["labels"][1:40].tolist(), strict=True)):
+        moved, names = transplant(model, a, poses[i, a], b, poses[i + 1, b])
+        of_a, of_b = model.pose_directions[str(a)], model.pose_directions[str(b)]
+        assert set(names) == of_a.keys() & of_b.keys() and {"thickness", "slant"} <= set(names)
+        for name, direction in of_b.items():
+            own, typical = amount(direction, poses[i + 1, b]), PROPERTIES[name].typical
+            wanted = own
+            if name in names:
+                ends = sorted((direction["low"], own, direction["high"]))
+                wanted = min(max(amount(of_a[name], poses[i, a]), ends[0]), ends[2])
+            assert amount(direction, moved) == pytest.approx(wanted, abs=1e-3 * typical)
+        assert torch.allclose(transplant(model, b, moved, b, moved)[0], moved)
+
+
+def test_style_is_seen_in_the_picture():
+    """Drawn and measured: of two digits the thinner and the more slanted one give just that to the other."""
+    model = load_model("capsnet")
+    digits = np.load(ROOT / "capsnet" / "demo" / "mnist_digits.npz")
+    order = list(PROPERTIES)
+    nearer = []
+    with torch.no_grad():
+        poses = model(torch.from_numpy(digits["images"][:60]).float()[:, None] / 255).poses
+    for i, (a, b) in enumerate(zip(digits["labels"][:59].tolist(), digits["labels"][1:60].tolist(), strict=True)):
+        moved, _ = transplant(model, a, poses[i, a], b, poses[i + 1, b])
+        of_a = measure(draw(model, a, poses[i, a][None]))[0]
+        before, after = measure(draw(model, b, torch.stack([poses[i + 1, b], moved])))
+        for name in ("thickness", "slant"):
+            q = order.index(name)
+            if abs(before[q] - of_a[q]) > PROPERTIES[name].typical:
+                nearer.append(bool(abs(after[q] - of_a[q]) < abs(before[q] - of_a[q])))
+    assert len(nearer) >= 15 and np.mean(nearer) >= 0.9
 
 
 # The command

@@ -13,7 +13,6 @@ function show({ lengths, figures, digit, suspects, sentence, detail, pictures })
     bar.disabled = digit === null;
     bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${figures[k]}: bend its pose`);
   });
-  press(digit);
   verdict.classList.toggle("error", digit === null && !detail);
   verdict.querySelector(".marks").replaceChildren(...(suspects.length ? suspects : [null]).map(mark));
   write(verdict.querySelector("strong"), sentence);
@@ -32,16 +31,13 @@ function write(place, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-function press(digit) {
-  bars.forEach((bar, k) => bar.setAttribute("aria-pressed", k === digit));
-}
-
 bars.forEach((bar, k) =>
-  bar.addEventListener("click", () => {
-    press(k);
-    document.dispatchEvent(new CustomEvent("capsule", { detail: k }));
-  })
+  bar.addEventListener("click", () => document.dispatchEvent(new CustomEvent("capsule", { detail: k })))
 );
+// Which of them is bent, from here or elsewhere.
+document.addEventListener("chosen", ({ detail }) => {
+  bars.forEach((bar, k) => bar.setAttribute("aria-pressed", k === detail?.digit));
+});
 
 document.addEventListener("answer", ({ detail }) => show(detail.lengths));
 show(props.value);

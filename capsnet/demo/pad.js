@@ -52,7 +52,7 @@ function place(picture) {
   brush.drawImage(picture, (UNITS - w) / 2, (UNITS - h) / 2, w, h);
 }
 
-const isBlank = () => sheet.kind === "strokes" && !sheet.strokes.length;
+const isBlank = () => isEmpty(sheet);
 
 // ---- what the server gets
 

@@ -4,7 +4,7 @@ import gradio as gr
 
 import capsnet
 
-from . import api, compare, lengths, pad, perturbations, theme, tweak, votes, words
+from . import api, compare, lengths, morph, pad, perturbations, theme, tweak, votes, words
 from .answer import ask
 from .networks import named
 
@@ -29,6 +29,7 @@ def build(networks: dict) -> gr.Blocks:
             lengths.build(networks)
             tweak.build(networks)
         with gr.Row(elem_id="below"):
+            morph.build(networks)
             with gr.Column(elem_id="inside"):
                 votes.build(networks)
                 perturbations.build(networks)

@@ -4,7 +4,7 @@ const canvas = element.querySelector("canvas"), mark = element.querySelector(".m
 const does = [...element.querySelectorAll(".does")];
 const rows = does.length, middle = (props.steps - 1) / 2;
 
-let base = null, cell = [0, middle]; // what the pictures are steps from: {network, digit, pose, does}; row and column
+let base = null, cell = [0, middle]; // what the pictures are steps from: {network, digit, pose, ranges, does}; row and column
 
 const view = whileInView(canvas, (asked) => ask(asked));
 const ask = asker(canvas, ({ network, digit, pose }) => server.perturb([network, digit, pose]), {
@@ -47,8 +47,9 @@ function point(row, column) {
 }
 
 function take() {
-  const [row, column] = cell;
-  document.dispatchEvent(new CustomEvent("perturb", { detail: { number: row, by: (column - middle) / (props.steps - 1) } }));
+  const [row, column] = cell, { network, digit, ranges: { [row]: [low, high] } } = base, pose = [...base.pose];
+  pose[row] += ((column - middle) / (props.steps - 1)) * (high - low);
+  document.dispatchEvent(new CustomEvent("bend", { detail: { network, digit, pose } }));
 }
 
 canvas.addEventListener("click", ({ offsetX, offsetY }) => {

@@ -16,7 +16,7 @@ ROW = '<li><span>{n}</span> <span class="does"></span></li>'
 
 
 def build(networks: dict) -> gr.HTML:
-    """The panel. A click on a picture tells the page through the DOM event "perturb" which number to move, and how far.
+    """The panel. A click on a picture takes its pose to the sliders, through the DOM event "bend".
 
     It asks only while it is in view.
     """

@@ -51,7 +51,7 @@ function choose(next) {
   rows.forEach(({ does }, i) => (does.textContent = idle ? "" : network().does[digit][i]));
   paint(own, idle ? null : ownPicture());
   reset();
-  const detail = idle ? null : { network: drawing.network, digit, pose: start, does: network().does[digit] };
+  const detail = idle ? null : { network: drawing.network, digit, pose: start, ranges: network().ranges[digit], does: network().does[digit] };
   document.dispatchEvent(new CustomEvent("chosen", { detail }));
 }
 
@@ -141,10 +141,16 @@ function showMove(one) {
 
 // From the pose that it was taken at, so that many small moves add up to no other than one large one.
 function moveAlone({ name }, value) {
-  const direction = directionOf(name), { most } = network();
+  const direction = directionOf(name);
   if (grip?.name !== name) grip = { name, pose: [...pose], from: amount(direction, pose) };
   grip.value = value;
-  pose = grip.pose.map((at, i) => round(Math.max(-most, Math.min(most, at + (value - grip.from) * direction.change[i]))));
+  moveAll(grip.pose.map((at, i) => at + (value - grip.from) * direction.change[i]));
+}
+
+// Where a number leaves its slider's range, that grows.
+function moveAll(next) {
+  const { most } = network();
+  pose = next.map((value) => round(Math.max(-most, Math.min(most, value))));
   limits = limits.map(([low, high], i) => [Math.min(low, pose[i]), Math.max(high, pose[i])]);
   showAll();
   say(0, "");
@@ -198,11 +204,12 @@ resetAll.addEventListener("click", () => {
   reset();
   rows[0].range.focus({ preventScroll: true }); // a disabled button would lose the focus
 });
-// As the drawing has it, but for one number, moved by a share of its range.
-document.addEventListener("perturb", ({ detail: { number, by } }) => {
-  const [low, high] = network().ranges[digit][number];
+// A pose that another panel made of the drawing's.
+document.addEventListener("bend", ({ detail }) => {
+  if (drawing?.network !== detail.network) return;
+  if (digit !== detail.digit) choose(detail.digit);
   reset();
-  enter(number, round(start[number] + by * (high - low)));
+  moveAll(detail.pose);
 });
 document.addEventListener("capsule", (event) => drawing && choose(event.detail));
 

@@ -61,6 +61,20 @@ MATRICES = (
     " Here votes count by how close together all votes for a digit lie: they are all for it or all against it, and the "
     "numbers are of the activation before its sigmoid."
 )
+MORPH = (
+    "<strong>Between two poses</strong> there are others, and the decoder draws each. Keep a drawing as A, draw B, and "
+    "slide from one to the other. The same digit bends from A to B. Two different ones have a capsule each: A's pose "
+    "fades out while B's fades in, a mix that the decoder never learned."
+)
+STYLE = (
+    "<strong>B in the style of A</strong> is B with its pose moved until its thickness, slant or width is that of A, "
+    "nearly; what makes it this digit stays."
+)
+UNKEPT = "Draw a digit, then keep it as A."
+KEEP = "Keep this drawing as A, then draw another, B."
+KEPT = "A is kept. Now draw B: another digit, or the same one written differently."
+UNSTYLED = "There is no style to take over: no property is known by which both poses can be moved."
+STYLED = "The sliders have B in the style of A now."
 NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
@@ -162,6 +176,21 @@ def spread(count: int, alike: float) -> str:
         f"Where the {count:,} poses point, each counted by its activation: their mean direction has length "
         f"{alike:.2f}; 0 is every way, 1 is all the same."
     )
+
+
+def way(one: str, other: str) -> str:
+    """What lies between the digits of these names."""
+    ends = f"one {one} to another" if one == other else f"{article(one)} to {article(other)}"
+    return f"From {ends}: move the slider, or play."
+
+
+def style(properties: tuple[str, ...], name: str) -> str:
+    """Which properties the digit of that name took over."""
+    if not properties:
+        return UNSTYLED
+    *others, last = properties
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"Taken over, as far as {article(name)} goes: {listed}."
 
 
 def figure(length: float) -> str:

@@ -1,0 +1,163 @@
+// Sheet A is kept here, B is the one on the pad. All pictures from A to B come at once, so that neither the slider nor playing asks again.
+const LEG = 1800; // ms that playing takes from one end to the other
+
+const place = element.querySelector(".way"), status = element.querySelector("[role=status]");
+const stage = element.querySelector(".between"), figures = [".a", ".b"].map((name) => place.querySelector(name));
+const [redrawn, styled] = element.querySelectorAll(".style canvas"), says = element.querySelector(".says");
+const slider = element.querySelector("[type=range]"), rail = element.querySelector(".rail"), last = props.steps - 1;
+const button = (name) => element.querySelector(`[data-do=${name}]`);
+
+let network = props.network, sheet = null, a = null, source = null; // on the pad, or null during a stroke; what was kept, and of which sheet
+let pair = null, playing = 0; // what came, with what was `asked`; the next frame's number
+
+const patience = ({ a, b }) => patienceFor(a) + patienceFor(b);
+const view = whileInView(place, (asked) => ask(asked));
+const ask = asker(place, ({ network, a, b }) => server.morph({ network, a, b: plain(b) }), {
+  answered(answer, asked) {
+    if (!view.isNewest(asked)) return;
+    view.finish(asked);
+    if (answer.why) return show(null, answer.why);
+    portray(0, answer);
+    if (asked.b === source) show(null, props.kept);
+    else show({ ...answer, asked, frames: decode(answer.frames) }, answer.says);
+  },
+  failed: (asked) => view.isNewest(asked) && show(null, props.silence),
+  wanted: view.wants,
+  patience,
+});
+
+// Only what is new, so that a screen reader says it once.
+function say(text) {
+  if (status.textContent !== text) status.textContent = text;
+}
+
+const picture = (pictures, number) => pictures.subarray(number * SIDE * SIDE, (number + 1) * SIDE * SIDE);
+const nameOf = (which) => props.names[pair.digits[which]];
+
+function show(answer, words) {
+  stop();
+  pair = answer;
+  const digit = pair?.digits[1], name = props.names[digit];
+  element.querySelectorAll(".style figure").forEach((figure) => tint(figure, digit));
+  portray(1, pair);
+  paint(redrawn, pair && picture(pair.frames, last));
+  paint(styled, pair && decode(pair.style.picture));
+  redrawn.ariaLabel = pair ? `The ${name} that the decoder draws of B's pose` : "No picture yet";
+  styled.ariaLabel = pair ? `The ${name} in the style of A` : "No picture yet";
+  says.textContent = pair?.style.says ?? "";
+  for (const name of ["play", "film"]) button(name).disabled = !pair;
+  button("bend").disabled = !pair?.style.found;
+  slider.disabled = !pair;
+  draw();
+  say(words);
+}
+
+function tint(figure, digit) {
+  figure.className = `${figure.classList[0]} digit digit-${digit === undefined ? "none" : digit % 10}`;
+}
+
+// A or B as the network sees it, and what it reads there; without an answer there is none.
+function portray(which, answer) {
+  const figure = figures[which], canvas = figure.querySelector("canvas"), letter = "AB"[which];
+  const digit = answer?.digits[which], name = props.names[digit];
+  tint(figure, digit);
+  paint(canvas, answer ? picture(decode(answer.seen), which) : null);
+  canvas.ariaLabel = answer ? `${letter} as the network sees it` : `${letter}: no drawing yet`;
+  figure.querySelector("figcaption").textContent = answer ? `${letter}, read as ${name}` : letter;
+}
+
+// ---- between the two
+
+function draw() {
+  const share = Number(slider.value) / last;
+  rail.style.setProperty("--span", share);
+  const [from, to] = figures.map((figure) => getComputedStyle(figure.querySelector("canvas")).color);
+  stage.style.color = `color-mix(in oklab, ${from}, ${to} ${100 * share}%)`;
+  paint(stage, pair && picture(pair.frames, Number(slider.value)));
+  stage.ariaLabel = pair ? `A picture between the ${nameOf(0)} and the ${nameOf(1)}` : "No picture yet";
+  slider.ariaValueText = pair ? `${Math.round(100 * share)} of 100 from the ${nameOf(0)} to the ${nameOf(1)}` : "";
+}
+
+// There and back, from where the slider stands, until somebody stops it.
+function play() {
+  let began = null;
+  const tick = (now) => {
+    began ??= now - (LEG * slider.value) / last;
+    const way = ((now - began) / LEG) % 2, frame = Math.round(last * Math.min(way, 2 - way));
+    playing = requestAnimationFrame(tick);
+    if (frame === Number(slider.value)) return;
+    slider.value = frame;
+    draw();
+  };
+  playing = requestAnimationFrame(tick);
+  button("play").textContent = "Stop";
+}
+
+function stop() {
+  if (!playing) return;
+  cancelAnimationFrame(playing);
+  playing = 0;
+  button("play").textContent = "Play";
+}
+
+for (const kind of ["input", "pointerdown", "keydown"]) slider.addEventListener(kind, stop);
+slider.addEventListener("input", draw);
+button("play").addEventListener("click", () => (playing ? stop() : play()));
+new IntersectionObserver((changes) => changes.at(-1).isIntersecting || stop()).observe(stage);
+
+const film = asker(button("film"), ({ network, a, b }) => server.film({ network, a, b: plain(b) }), {
+  answered({ why, name, gif }) {
+    if (why) return say(why);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([decode(gif)], { type: "image/gif" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may ask its person first where to save it
+    say(`Saved as ${name}.`);
+  },
+  failed: () => say(props.silence),
+  patience,
+});
+button("film").addEventListener("click", () => film(pair.asked));
+
+// ---- the style
+
+button("bend").addEventListener("click", () => {
+  if (place.classList.contains("stale")) return;
+  const { asked, digits, style } = pair;
+  document.dispatchEvent(new CustomEvent("bend", { detail: { network: asked.network, digit: digits[1], pose: style.pose } }));
+  say(props.styled);
+});
+
+// ---- the two sheets
+
+function renew() {
+  stop();
+  const drawn = sheet && !isEmpty(sheet);
+  view.turnTo(a && drawn ? { network, a, b: sheet } : null);
+  if (!sheet) return;
+  button("keep").disabled = !drawn;
+  if (a && drawn) return;
+  view.finish(null);
+  show(null, a ? props.kept : drawn ? props.keep : props.unkept);
+}
+
+button("keep").addEventListener("click", () => {
+  if (!sheet) return;
+  source = sheet;
+  a = structuredClone(plain(sheet)); // the pad thins out strokes that are on its later sheets, too
+  portray(0, null);
+  renew();
+});
+document.addEventListener("sheet", ({ detail }) => {
+  sheet = detail;
+  renew();
+});
+document.addEventListener("network", ({ detail }) => {
+  if (detail === network) return;
+  network = detail;
+  renew();
+});
+slider.max = last;
+slider.value = last / 2;
+show(null, props.unkept);
