@@ -146,4 +146,4 @@ def test_noise_is_no_digit_and_digits_are(name, digits):
     assert (judge(model, noise).strangeness > model.rejection_threshold).all()
     measured = read_json(WEIGHTS / name / "metrics.json")["rejection"]
     assert measured["threshold"] == model.rejection_threshold
-    assert all(0.9 < its["auroc"] <= 1 for its in measured["outsiders"].values())
+    assert all(0.85 < its["auroc"] <= 1 for its in measured["outsiders"].values())

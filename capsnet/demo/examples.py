@@ -27,13 +27,18 @@ def image(index: int) -> torch.Tensor:
     return torch.from_numpy(images[index].astype(np.float32) / 255)[None]
 
 
-def pick(previous: int | None = None) -> dict:
-    """A random digit, not the previous one: index, label, number in the test set, pixels in base64."""
+def pick(previous: int | None = None, index: int | None = None) -> dict:
+    """A digit, by default a random one but the previous: index, label, number in the test set, pixels in base64.
+
+    Raises ValueError where there is no such digit.
+    """
     every = digits()
-    index = random.choice([i for i in range(len(every["labels"])) if i != previous])
+    if index is None:
+        index = random.choice([i for i in range(len(every["labels"])) if i != previous])
+    pixels = encode(image(index))
     return {
         "index": index,
         "label": int(every["labels"][index]),
         "number": int(every["numbers"][index]),
-        "pixels": encode(image(index)),
+        "pixels": pixels,
     }

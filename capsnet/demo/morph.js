@@ -108,11 +108,7 @@ new IntersectionObserver((changes) => changes.at(-1).isIntersecting || stop()).o
 const film = asker(button("film"), ({ network, a, b }) => server.film({ network, a, b: plain(b) }), {
   answered({ why, name, gif }) {
     if (why) return say(why);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([decode(gif)], { type: "image/gif" }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may ask its person first where to save it
+    save(new Blob([decode(gif)], { type: "image/gif" }), name);
     say(`Saved as ${name}.`);
   },
   failed: () => say(props.silence),

@@ -58,7 +58,7 @@ def build(networks: dict) -> gr.HTML:
     info = networks[first].info
     return gr.HTML(
         html_template=read("morph.html").replace("MORPH", words.MORPH).replace("STYLE", words.STYLE),
-        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "morph.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "save.js", "morph.js"),
         server_functions=[morph, film],
         apply_default_css=False,
         elem_id="morph",

@@ -59,7 +59,7 @@ const isBlank = () => isEmpty(sheet);
 const show = (answer) => document.dispatchEvent(new CustomEvent("answer", { detail: answer }));
 const read = asker(canvas, ({ asked, by }) => server.answer({ network: by, ...plain(asked) }), {
   answered(answer, { asked, by }) {
-    if (by === network) show(answer);
+    if (by === network) show({ ...answer, sheet: asked });
     note(asked, asked.name);
   },
   failed({ asked }) {
@@ -166,7 +166,7 @@ button("clear").addEventListener("click", () => {
 });
 button("upload").addEventListener("click", () => file.click());
 
-const pick = asker(button("sample"), ({ previous }) => server.sample(previous), {
+const pick = asker(button("sample"), ({ previous, index }) => server.sample({ previous, index }), {
   answered({ index, label, number, pixels }, { deed }) {
     if (deed !== deeds) return;
     const picture = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
@@ -177,7 +177,14 @@ const pick = asker(button("sample"), ({ previous }) => server.sample(previous), 
     if (deed === deeds) caption.textContent = "The server cannot be reached: try again later.";
   },
 });
-button("sample").addEventListener("click", () => pick({ deed: begin(), previous: sheet.index ?? null }));
+button("sample").addEventListener("click", () => pick({ deed: begin(), previous: sheet.index }));
+
+// A sheet that comes back.
+document.addEventListener("take", ({ detail }) => {
+  const deed = begin();
+  if (detail.kind === "sample" && !detail.picture) pick({ deed, index: detail.index });
+  else turnTo(detail);
+});
 
 // ---- pictures from a file
 

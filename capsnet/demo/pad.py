@@ -10,7 +10,7 @@ import torch
 import capsnet
 
 from . import examples, words
-from .answer import Answer
+from .answer import Answer, refusing
 from .pixels import encode, read
 
 LARGEST_FILE = 20_000_000  # bytes
@@ -24,8 +24,10 @@ def build(answer, network: str, silence: dict) -> tuple[gr.HTML, gr.HTML]:
     silence: the same as an answer, for a server that cannot be reached.
     """
 
-    def sample(previous):
-        return examples.pick(previous)
+    @refusing
+    def sample(request):
+        request = request if isinstance(request, dict) else {}
+        return examples.pick(request.get("previous"), request.get("index"))
 
     pad = gr.HTML(
         html_template=read("pad.html").replace("LARGEST_FILE", str(LARGEST_FILE)),

@@ -4,9 +4,11 @@ import gradio as gr
 
 import capsnet
 
-from . import api, compare, lengths, morph, pad, perturbations, theme, tweak, votes, words
+from . import api, compare, keep, lengths, morph, pad, perturbations, theme, tweak, votes, words
 from .answer import ask
 from .networks import named
+
+PANELS = 9  # whose scripts listen to what happens on the page
 
 
 def build(networks: dict) -> gr.Blocks:
@@ -26,6 +28,7 @@ def build(networks: dict) -> gr.Blocks:
         with gr.Row(elem_id="board"):
             with gr.Column(elem_id="left"):
                 pad.build(answer, first, silence=unread(networks, *words.SILENCE))
+                keep.build(networks, PANELS)
             lengths.build(networks)
             tweak.build(networks)
         with gr.Row(elem_id="below"):

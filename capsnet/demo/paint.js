@@ -1,3 +1,4 @@
+element.dataset.listens = ""; // this panel's script runs
 const SIDE = 28;
 
 // Pixels travel as base64 of unsigned bytes, row by row, ink 255.

@@ -1,4 +1,4 @@
-// The sliders and their picture. The DOM event "chosen" tells which capsule is bent, from which pose; null is none. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
+// The sliders and their picture, which goes with its pose through the page as the DOM event "bent". "chosen" tells which capsule is bent, from which pose; null is none. `start` is the drawing's own pose, `pose` where the sliders stand; the picture of their
 // last position always comes last.
 const KEY_STEP = 0.01;
 const ARROWS = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 };
@@ -233,6 +233,8 @@ function redraw() {
 
 function show(pixels, words) {
   paint(bent, pixels);
+  const detail = pixels && { network: drawing.network, digit, pose: [...pose], pixels };
+  document.dispatchEvent(new CustomEvent("bent", { detail }));
   if (caption.textContent !== words) caption.textContent = words;
 }
 

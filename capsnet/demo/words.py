@@ -75,6 +75,16 @@ KEEP = "Keep this drawing as A, then draw another, B."
 KEPT = "A is kept. Now draw B: another digit, or the same one written differently."
 UNSTYLED = "There is no style to take over: no property is known by which both poses can be moved."
 STYLED = "The sliders have B in the style of A now."
+STRIP = (
+    "Drawings that you clear or replace wait here, with their sliders, until you close the page; choose one to go on "
+    "with it. A link holds the strokes, the network and the pose; the files hold the bent digit and its numbers."
+)
+SHARED = {
+    "copied": "The link is copied. Whoever opens it finds your drawing and its sliders as they are.",
+    "select": "This is the link; copy it from here.",
+    "unlinked": "A picture from a file does not fit into a link: save the picture or the pose instead.",
+    "broken": "The link that you followed holds no drawing that can be read here.",
+}
 NOTHING = "There is nothing to compare yet: draw a digit."
 # What a slider does to the right, when the property grows and when it falls.
 MOVES = {
