@@ -54,7 +54,8 @@ CONFIGS |= {
     "orth-capsnet": {**_COMMON, "routing": "sparse-attention"},
     # A window is one place: the 12 types there.
     "windowed-capsnet": {**_COMMON, "routing": "windowed", "routing_options": {"window": 1}},
-    # Matrix capsules share their transformations over the places and can afford all of them: 16 types at 9×9.
+    # Matrix capsules share their transformations over the places and can afford all of them: 16 types at 9×9. The
+    # small decoder, so that all of weights/ stays under 45 MB.
     "em-capsnet": {
         **_TRUNK,
         "primary": "matrix",
