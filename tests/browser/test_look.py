@@ -121,9 +121,9 @@ def test_every_control_has_a_name_and_shows_its_focus(page):
         page.keyboard.press("Tab")
     rows = page.locator("#compare tbody tr").count()
     moves = page.locator("#tweak .move input:enabled").count()
-    # Buttons, the choice of the network, bars, sliders, sliders with number fields, what keeps a drawing, the
-    # perturbations, the networks.
-    assert len(names) == 4 + 1 + 10 + moves + 16 * 2 + 1 + 1 + rows and all(names) and moves >= 2
+    # Buttons, what shares a drawing, the choice of the network, bars, sliders, sliders with number fields, what keeps a
+    # drawing, the perturbations, the networks.
+    assert len(names) == 4 + 3 + 1 + 10 + moves + 16 * 2 + 1 + 1 + rows and all(names) and moves >= 2
 
 
 def test_nothing_is_remembered(page):
