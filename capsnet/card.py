@@ -36,6 +36,10 @@ ABOUT = {
         "windows after LaLonde, Bagci 2018, *Capsules for Object Segmentation* (https://arxiv.org/abs/1804.04241); "
         "the read-out is ours",
     ),
+    "cnn": (
+        "A plain convolutional network, twin of Efficient-CapsNet",
+        f"the trunk and depthwise convolution of {MAZZIA}, then two fully connected layers instead of capsules",
+    ),
     "em-capsnet": (
         "Matrix capsules with EM routing",
         "Hinton, Sabour, Frosst 2018, *Matrix capsules with EM routing*, on the trunk of Efficient-CapsNet",
@@ -53,31 +57,37 @@ def write_card(folder: Path, model: CapsNet) -> None:
 
 def _card(config: dict, training: dict, metrics: dict, poses: dict | None, parameters: int) -> str:
     name, best, run = config["name"], metrics["validation"], metrics["run"]
-    title, source = ABOUT.get(name, (name, f"capsnet.models, routing {config['routing']!r}"))
-    train = run["command"]
+    title, source = ABOUT.get(name, (name, f"capsnet.models, routing {config.get('routing')!r}"))
+    draws = config.get("kind") != "baseline"
+    train, size = run["command"], config.get("input_size", 28)
+    redraws = f" and redraws it from a pose of {config.get('pose_size', 16)} numbers" if draws else ""
+    outputs = "out.lengths, out.poses, out.coupling" if draws else "out.lengths: the softmax, out.logits"
+    weight, loss = training["reconstruction_weight"], training.get("loss", "margin")
+    reconstruction = (
+        f", reconstruction weight {weight} on the sum of squared pixel errors ({weight * size**2:.3f} on their mean)"
+        if draws
+        else ""
+    )
     few = f", at most {training['max_batches']} batches an epoch" if training["max_batches"] else ""
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
     lines = [
         _front_matter(metrics),
         f"# {title}",
         "",
-        f"Reads one handwritten digit of {config.get('input_size', 28)}×{config.get('input_size', 28)} pixels and "
-        f"redraws it from a pose of 16 numbers. {parameters:,} parameters, stored in fp16.",
-        f"Network and routing: {source}.",
+        f"Reads one handwritten digit of {size}×{size} pixels{redraws}. {parameters:,} parameters, stored in fp16.",
+        f"Network{' and routing' if draws else ''}: {source}.",
         "",
         "```python",
         "import capsnet",
         f'model = capsnet.load_model("{name}")',
-        'out = model(capsnet.prepare_digit("drawing.png")[None])  # out.lengths, out.poses, out.coupling',
+        f'out = model(capsnet.prepare_digit("drawing.png")[None])  # {outputs}',
         "```",
         "",
         "## Training",
         "",
         f"`{train}`: the first 55,000 images of MNIST's training files{few}, "
         f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
-        f"Adam with peak learning rate {training['learning_rate']}, reconstruction weight "
-        f"{training['reconstruction_weight']} on the sum of squared pixel errors "
-        f"({training['reconstruction_weight'] * config.get('input_size', 28) ** 2:.3f} on their mean).",
+        f"Adam with peak learning rate {training['learning_rate']}, {loss} loss{reconstruction}.",
         f"Augmentation (`capsnet.data.Augmentation`): {changes}. {training['pen_share']:.0%} of each epoch are digits "
         "that `capsnet.pens` draws from stroke templates; nobody's handwriting is copied in them.",
         f"Trained on {run['device']} with torch {run['torch']} in {run['seconds'] / 60:.0f} minutes. All settings: "
@@ -107,8 +117,9 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         *(_rejection(metrics["rejection"], name) if "rejection" in metrics else []),
         "## Limits",
         "",
-        "It knows ten digits and nothing else: letters and scribbles make capsules long, too, and not all of them are "
-        "recognised as no digit. A length is no calibrated probability.",
+        f"It knows ten digits and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
+        f"too, and not all of them are recognised as no digit. A {'length' if draws else 'softmax'} is no calibrated "
+        "probability.",
         "",
     ]
     return "\n".join(lines)

@@ -18,7 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from capsnet.models import CapsNet
+from capsnet.baseline import CNN
+from capsnet.models import CapsNet, build
 from capsnet.morphometry import PROPERTIES
 
 POSES = "poses.json"
@@ -76,7 +77,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
         raise ModelError(f"{path} is not a whole safetensors file ({error}); restore it or train again.") from None
 
 
-def save_model(model: CapsNet, folder: str | Path) -> None:
+def save_model(model: CapsNet | CNN, folder: str | Path) -> None:
     """Write model.safetensors (fp16) and config.json into `folder`; what was measured of other poses there goes."""
     folder = Path(folder)
     (folder / POSES).unlink(missing_ok=True)
@@ -103,7 +104,7 @@ def _kind(folder: Path) -> str | None:
     return config.get("kind", "digit") if isinstance(config, dict) else None
 
 
-def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet:
+def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet | CNN:
     """A trained model in evaluation mode, float32.
 
     Its `pose_effects` and `pose_directions` are what poses.json says of each class: a list of `capsnet.pose.Effect` as
@@ -118,7 +119,7 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
     folder = find_model(str(name), revision)
     config = read_json(folder / "config.json")
     try:
-        model = CapsNet(**config)
+        model = build(config)
     except (TypeError, ValueError, IndexError, RuntimeError) as error:  # the last two from torch, of odd sizes
         cause = str(error).split("\n")[0]
         raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({cause}).") from None

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from capsnet.data import Augmentation
+from capsnet.models import CONFIGS
 
-LOSSES = ("margin", "spread")
+LOSSES = ("margin", "spread", "cross-entropy")
 
 
 @dataclass
@@ -22,7 +23,8 @@ class TrainingConfig:
         clip: largest norm of the gradient.
         reconstruction_weight: of the squared error summed over pixels; 0.0005 is the paper's (0.392 on the mean of
             28×28 pixels), 0.01 the authors' code (7.84).
-        loss: "margin", or "spread", that of matrix capsules, whose margin grows over the whole training.
+        loss: "margin"; "spread", that of matrix capsules, whose margin grows over the whole training;
+            "cross-entropy", that of networks without capsules, and only theirs.
         m_plus: length from which the capsule of a class that is present is long enough.
         m_minus: length up to which the capsule of an absent class is short enough.
         down_weight: of absent classes in the margin loss.
@@ -60,6 +62,10 @@ class TrainingConfig:
         """Raises ValueError for values that cannot work."""
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
+        baseline = CONFIGS.get(self.model, {}).get("kind") == "baseline"
+        if baseline != (self.loss == "cross-entropy"):
+            fits = "cross-entropy" if baseline else "margin or spread"
+            raise ValueError(f"loss is {self.loss!r}; {self.model} is trained with {fits}")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -83,19 +89,23 @@ class TrainingConfig:
 _ALIKE = {"epochs": 10, "learning_rate": 3e-3, "reconstruction_weight": 0.0005}
 _ROUTINGS = ("dynamic", "uniform", "affine", "attention", "multi-head", "orth", "windowed")
 
+# Few parameters take longer and bear stronger bending.
+_EFFICIENT = {
+    "epochs": 50,
+    "warm_up": 1.0,
+    "reconstruction_weight": 0.0005,
+    "pen_share": 0.1,
+    "rotation": 15.0,
+    "scale": 0.15,
+    "shear": 0.15,
+    "elastic": 0.6,
+}
+
 # What the training of a model changes of the defaults, which are those of "capsnet".
 RECIPES: dict[str, dict[str, Any]] = {
-    # Few parameters take longer and bear stronger bending.
-    "efficient-capsnet": {
-        "epochs": 50,
-        "warm_up": 1.0,
-        "reconstruction_weight": 0.0005,
-        "pen_share": 0.1,
-        "rotation": 15.0,
-        "scale": 0.15,
-        "shear": 0.15,
-        "elastic": 0.6,
-    },
+    "efficient-capsnet": _EFFICIENT,
+    # Its twin; without a decoder there is nothing to weigh, but what it says of the twin stays the same.
+    "cnn": {**_EFFICIENT, "loss": "cross-entropy"},
     **{f"{routing}-capsnet": _ALIKE for routing in _ROUTINGS},
     # Hinton, Sabour, Frosst 2018 and the authors' code: spread loss, Adam at 0.003 as the others have it here.
     "em-capsnet": {**_ALIKE, "loss": "spread"},

@@ -1,6 +1,5 @@
-"""CapsNet = trunk + primary capsules + routing + decoder, and the named configurations."""
+"""CapsNet = trunk + primary capsules + routing + decoder; the named configurations, and how models are made of them."""
 
-import math
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from capsnet.baseline import CNN
 from capsnet.layers import (
     Capsules,
     ConvTrunk,
@@ -21,6 +21,7 @@ from capsnet.layers import (
     longest,
 )
 from capsnet.matrix import MatrixPrimaryCapsules
+from capsnet.recognizer import ModelInfo, Recognizer
 from capsnet.routing import ROUTING
 from capsnet.routing.em import EMRouting
 
@@ -67,25 +68,9 @@ CONFIGS |= {
 }
 
 
-@dataclass(frozen=True)
-class ModelInfo:
-    """What a program needs to know about a model.
-
-    Attributes:
-        name: the configuration's name.
-        kind: "digit" (one digit an image), "pair" (two) or "baseline" (no capsules).
-        input_size: side of the square input in pixels.
-        in_channels: 1 to 3.
-        class_names: a word for each class.
-        pose_size: numbers in the pose of a digit capsule; 0 = no pose.
-    """
-
-    name: str
-    kind: str
-    input_size: int
-    in_channels: int
-    class_names: list[str]
-    pose_size: int
+# The twin of Efficient-CapsNet: the same trunk and depthwise convolution, and two ordinary layers in the place of
+# capsules and routing. 161,766 parameters.
+CONFIGS["cnn"] = {"kind": "baseline", "units": 148}
 
 
 @dataclass
@@ -101,7 +86,7 @@ class CapsNetOutput:
     trace: list[dict[str, Any]] | None = None
 
 
-class CapsNet(nn.Module):
+class CapsNet(Recognizer):
     """Capsule network with a reconstruction decoder.
 
     Args:
@@ -116,8 +101,7 @@ class CapsNet(nn.Module):
         routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
         pose_size: size of a digit capsule's pose.
         decoder_hidden: units of the decoder's two hidden layers.
-        rejection_threshold: what is stranger to the model, see `capsnet.rejection`, is no digit; None where that was
-            not measured.
+        rejection_threshold: see `Recognizer`.
     Source: Sabour, Frosst, Hinton 2017, section 4.
     """
 
@@ -142,18 +126,9 @@ class CapsNet(nn.Module):
         rejection_threshold: float | None = None,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
-        super().__init__()
-        # What rebuilds this model: config.json.
-        self.config = {key: value for key, value in config.items() if value is not None}
         class_names = list("0123456789" if class_names is None else class_names)
-        if len(set(class_names)) < max(len(class_names), 2):
-            raise ValueError(f"class_names are {class_names}; give at least two, each another word.")
         at_least_one(pose_size=pose_size)
-        if rejection_threshold is not None and not 0 < rejection_threshold < math.inf:
-            raise ValueError(f"rejection_threshold is {rejection_threshold}; it must be a number above 0.")
-        if not 1 <= in_channels <= 3:
-            raise ValueError(f"in_channels is {in_channels}; images have 1 to 3 channels.")
-        self.info = ModelInfo(name, kind, input_size, in_channels, class_names, pose_size)
+        super().__init__(config, ModelInfo(name, kind, input_size, in_channels, class_names, pose_size))
         K = len(class_names)
         self.trunk = _named(TRUNKS, "trunk", trunk)(in_channels, **(trunk_options or {}))
         self.primary = _named(PRIMARY, "primary", primary)(self.trunk.channels, **(primary_options or {}))
@@ -179,15 +154,6 @@ class CapsNet(nn.Module):
         self.pose_effects: dict[str, list[dict[str, Any]]] | None = None
         self.pose_directions: dict[str, dict[str, dict[str, Any]]] | None = None
 
-    @property
-    def rejection_threshold(self) -> float | None:
-        """What is stranger than this to the model, see `capsnet.rejection`, is no digit; None: nobody measured it."""
-        return self.config.get("rejection_threshold")
-
-    @rejection_threshold.setter
-    def rejection_threshold(self, threshold: float) -> None:
-        self.config["rejection_threshold"] = threshold
-
     def _grid(self, input_size: int) -> int:
         """Side of the grid of primary capsules."""
 
@@ -210,10 +176,7 @@ class CapsNet(nn.Module):
 
     def encode(self, images: Tensor) -> Capsules:
         """The capsules below the class capsules, as `forward` routes them."""
-        expected = (self.info.in_channels, self.info.input_size, self.info.input_size)
-        if images.ndim != 4 or images.shape[1:] != expected:
-            reads = ", ".join(map(str, expected))
-            raise ValueError(f"images have shape {tuple(images.shape)}; this model reads (batch, {reads}).")
+        self.info.check(images)
         capsules = self.projection(self.primary(self.trunk(images)))
         for layer in self.hidden:
             capsules = layer(capsules).capsules
@@ -264,7 +227,18 @@ def _named(choices: dict[str, Any], what: str, name: str) -> Any:
     return choices[name]
 
 
-def create_model(name: str, **overrides: Any) -> CapsNet:
+def build(config: dict[str, Any]) -> CapsNet | CNN:
+    """The untrained model that a config.json describes: a `CNN` if its kind is "baseline", else a `CapsNet`.
+
+    Raises:
+        TypeError, ValueError: it describes none.
+    """
+    if not isinstance(config, dict):
+        raise TypeError(f"a {type(config).__name__} in the place of named settings")
+    return CNN(**config) if config.get("kind") == "baseline" else CapsNet(**config)
+
+
+def create_model(name: str, **overrides: Any) -> CapsNet | CNN:
     """A new, untrained model of a named configuration, with some of its settings replaced.
 
     The options of a trunk, primary or routing that is replaced by another go with it.
@@ -275,4 +249,4 @@ def create_model(name: str, **overrides: Any) -> CapsNet:
     config = _named(CONFIGS, "configuration", name)
     replaced = [f"{part}_options" for part in ("trunk", "primary", "routing") if part in overrides]
     config = {key: value for key, value in config.items() if key not in replaced}
-    return CapsNet(**{"name": name, **config, **overrides})
+    return build({"name": name, **config, **overrides})

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.models import CapsNet
 
@@ -53,18 +54,21 @@ class Judgement:
 
 
 @torch.inference_mode()
-def judge(model: CapsNet, images: Tensor, batch_size: int = 500) -> Judgement:
-    """Read images (N, C, H, W) in [0, 1] and measure how strange each is."""
+def judge(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> Judgement:
+    """Read images (N, C, H, W) in [0, 1] and measure how strange each is.
+
+    A model that does not draw knows its lengths alone: there the unlikeness is zero.
+    """
     parts = []
     for part in images.split(batch_size):
         out = model(part)
         longest, answers = out.lengths.max(1)
-        pictures = model.decode(out.poses, answers)
+        pictures = model.decode(out.poses, answers) if model.info.pose_size else part
         parts.append((strangeness(part, pictures, out.lengths), unlikeness(part, pictures), longest, answers))
     return Judgement(*map(torch.cat, zip(*parts, strict=True)))
 
 
-def measure_threshold(model: CapsNet, validation: Images) -> None:
+def measure_threshold(model: CapsNet | CNN, validation: Images) -> None:
     """Set `model.rejection_threshold` so that `FALSE_ALARMS` of the validation images are stranger."""
     model.eval()
     found = judge(model, to_float(validation.images))

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
+from capsnet.baseline import CNN, CNNOutput
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, augment, to_float
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
-from capsnet.models import CapsNet, create_model
+from capsnet.models import CapsNet, CapsNetOutput, create_model
 from capsnet.rejection import measure_threshold
 from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
 
@@ -35,7 +37,7 @@ def train(
     device: torch.device | str = "cpu",
     resume: bool = False,
     log: Callable[[str], None] = tqdm.write,
-) -> CapsNet:
+) -> CapsNet | CNN:
     """Train a model and leave it in `out` with config.json, training.json and metrics.json.
 
     The weights are those of the epoch with the smallest validation error, ties broken by validation loss.
@@ -78,7 +80,8 @@ def train(
                 raise KeyboardInterrupt
 
     model.load_state_dict(best)
-    measure_pose_range(model, data)
+    if model.info.pose_size:
+        measure_pose_range(model, data)
     measure_threshold(model, validation)
     save_model(model, out)
     write_json(out / "training.json", asdict(config))
@@ -156,16 +159,18 @@ def _learning_rate(config: TrainingConfig, epoch: float) -> float:
     return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
 
 
-def make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Optimizer, device: torch.device):
+def make_step(config: TrainingConfig, model: CapsNet | CNN, optimizer: torch.optim.Optimizer, device: torch.device):
     """The step: images (B, C, H, W) float, labels (B,), epochs done → sums of loss, errors, correct lengths, images."""
     low_precision = use_bf16(config.precision, device)
 
     def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             out = model(images)
-            picture = model.decode(out.poses, labels)
-        loss = _class_loss(config, out.lengths, labels, margin)
-        return loss + config.reconstruction_weight * reconstruction_loss(picture, images), out.lengths
+            picture = model.decode(out.poses, labels) if model.info.pose_size else None
+        loss = _class_loss(config, out, labels, margin)
+        if picture is not None:
+            loss = loss + config.reconstruction_weight * reconstruction_loss(picture, images)
+        return loss, out.lengths
 
     if config.compile:
         objective = torch.compile(objective)
@@ -187,10 +192,14 @@ def make_step(config: TrainingConfig, model: CapsNet, optimizer: torch.optim.Opt
     return step
 
 
-def _class_loss(config: TrainingConfig, lengths: Tensor, labels: Tensor, margin: Tensor | float) -> Tensor:
+def _class_loss(
+    config: TrainingConfig, out: CapsNetOutput | CNNOutput, labels: Tensor, margin: Tensor | float
+) -> Tensor:
+    if config.loss == "cross-entropy":
+        return F.cross_entropy(out.logits, labels)
     if config.loss == "spread":
-        return spread_loss(lengths, labels, margin)
-    return margin_loss(lengths, labels, config.m_plus, config.m_minus, config.down_weight)
+        return spread_loss(out.lengths, labels, margin)
+    return margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
 
 
 def _spread_margin(config: TrainingConfig, epoch: float) -> float:
@@ -211,14 +220,14 @@ def _means(sums: list[float]) -> dict[str, float]:
 
 
 @torch.inference_mode()
-def evaluate(model: CapsNet, data: Images, config: TrainingConfig, batch_size: int = 500) -> dict[str, float]:
+def evaluate(model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500) -> dict[str, float]:
     """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`."""
     model.eval()
     total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
     for start in range(0, len(data), batch_size):
         part = data[start : start + batch_size]
         out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
-        loss = _class_loss(config, out.lengths, part.labels, _spread_margin(config, config.epochs))
+        loss = _class_loss(config, out, part.labels, _spread_margin(config, config.epochs))
         total += _sums(loss, out.lengths, part.labels)
     return _means(total.tolist())
 
