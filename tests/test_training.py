@@ -366,7 +366,7 @@ def test_bf16_where_the_hardware_multiplies_it(monkeypatch, precision, hardware,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "hinge"}, "loss is 'hinge'; choose one of margin, spread"),
+        ({"loss": "hinge"}, "loss is 'hinge'; choose one of margin, spread, cross-entropy"),
         ({"epochs": 0}, "epochs is 0; it must be at least 1"),
         ({"batch_size": -3}, "batch_size is -3; it must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; it must be above 0"),
