@@ -8,6 +8,7 @@ Items whose label is no class of the model are left out.
 """
 
 import csv
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -39,6 +40,13 @@ class Result:
     @property
     def error(self) -> float:
         return self.errors / self.images
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Between what the error of endless such images lies with a confidence of 95 % (Wilson 1927)."""
+        z, n, p = 1.96, self.images, self.error
+        middle, spread = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        return max((middle - spread) / (1 + z**2 / n), 0.0), min((middle + spread) / (1 + z**2 / n), 1.0)
 
     def confusions(self) -> list[tuple[tuple[str, str], int]]:
         """((label, answer), how often), most frequent first."""
