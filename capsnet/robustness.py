@@ -1,6 +1,6 @@
 """How a network's error grows with distortions, and on affine digits."""
 
-from capsnet.affnist import affine_digits, centred
+from capsnet.affnist import SHEET, affine_digits, centred
 from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.distortions import DISTORTIONS, distort
@@ -27,8 +27,8 @@ def evaluate_robustness(model: CapsNet | CNN, test: Images) -> dict[str, dict[fl
 def evaluate_affine(model: CapsNet | CNN, test: Images) -> Result:
     """Error on affine versions of the test digits.
 
-    A network that reads images smaller than the sheet gets what MNIST's own preparation would cut out of it: the digit
-    with its centre of mass in the middle. For that one their place on the sheet is no challenge.
+    A network of another size than the sheet gets what MNIST's own preparation would cut out of it: the digit with its
+    centre of mass in the middle. For such a network the place on the sheet is no challenge.
     """
-    sheets = affine_digits(test.images)
-    return evaluate_mnist(model, Images(centred(sheets, model.info.input_size), test.labels))
+    sheets, size = affine_digits(test.images), model.info.input_size
+    return evaluate_mnist(model, Images(sheets if size == SHEET else centred(sheets, size), test.labels))
