@@ -1,10 +1,16 @@
 """Whether the length of the longest capsule is the probability that the answer is right."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from capsnet.baseline import CNN
+from capsnet.data import Images, to_float
+from capsnet.evaluation import drawn_sets, prepare_all, read
+from capsnet.models import CapsNet
 
 BINS = 10
 
@@ -52,3 +58,26 @@ def calibration(lengths: Tensor, right: Tensor) -> Calibration:
     sums = torch.bincount(place, lengths.double(), minlength=BINS)
     hits = torch.bincount(place[right], minlength=BINS)
     return Calibration(images.tolist(), (sums / images.clamp_min(1)).tolist(), hits.tolist())
+
+
+def evaluate_calibration(model: CapsNet | CNN, test: Images, folder: Path) -> dict[str, Calibration]:
+    """Calibration on MNIST images and on all drawn digits in `folder` together, as in `capsnet.evaluation`.
+
+    Raises:
+        DataError: no sets there.
+    """
+    names = model.info.class_names
+    images, labels = [], []
+    for _, drawings, of_digits in drawn_sets(folder, names):
+        if of_digits is not None:
+            prepared = prepare_all(drawings, model.info.input_size)
+            images += prepared.values()
+            labels += [names.index(of_digits[n]) for n in prepared]
+    sets = {"MNIST test": (to_float(test.images), test.labels)}
+    if images:
+        sets["drawn digits"] = torch.stack(images), torch.tensor(labels)
+    found = {}
+    for name, (pictures, answers) in sets.items():
+        lengths, read_as = read(model, pictures)
+        found[name] = calibration(lengths, read_as == answers)
+    return found

@@ -5,6 +5,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from capsnet.checkpoint import POSES, read_json, write_atomically
+from capsnet.distortions import DISTORTIONS
 from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES
 
@@ -115,6 +116,8 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "",
         *(_poses(poses, name) if poses else []),
         *(_rejection(metrics["rejection"], name) if "rejection" in metrics else []),
+        *(_robustness(metrics, name) if "robustness" in metrics else []),
+        *(_calibration(metrics["calibration"], name) if "calibration" in metrics else []),
         "## Limits",
         "",
         f"It knows ten digits and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
@@ -171,6 +174,60 @@ def _rejection(figures: dict[str, Any], name: str) -> list[str]:
         f"`python train/evaluate.py --model {name} --suite rejection --data-dir DIR`",
         "",
     ]
+
+
+def _robustness(metrics: dict[str, Any], name: str) -> list[str]:
+    lines = [
+        "## Robustness",
+        "",
+        "Error in percent on 2,000 test images that are changed by so much (`capsnet.distortions`); 0 changes nothing. "
+        "metrics.json has the 95 % interval of each.",
+        "",
+        robustness_table(metrics["robustness"]),
+        "",
+    ]
+    if "affine" in metrics:
+        low, high = metrics["affine"]["interval"]
+        lines += [
+            f"Affine digits (synthesised in the manner of affNIST, `capsnet/affnist.py`; centred as MNIST is): error "
+            f"{metrics['affine']['error']:.2%}, 95 % interval {low:.2%} to {high:.2%}.",
+            "",
+        ]
+    command = f"python train/evaluate.py --model {name} --suite"
+    return [*lines, f"`{command} robustness`, `{command} affine`", ""]
+
+
+def robustness_table(figures: dict[str, list[dict[str, Any]]]) -> str:
+    """Markdown: a row for each distortion, with "amount: error in percent" in each cell."""
+    columns = max(map(len, figures.values()))
+    rows = [f"| changed by | unit {'| ' * columns}|", "|---" * (columns + 2) + "|"]
+    for kind, curve in figures.items():
+        cells = [f"{point['amount']:g}: {100 * point['error']:.1f}".replace("-", "−") for point in curve]
+        rows.append(f"| {kind} | {DISTORTIONS[kind].unit} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _calibration(figures: dict[str, dict[str, Any]], name: str) -> list[str]:
+    return [
+        "## Calibration",
+        "",
+        "How far the longest length is from the probability that the answer is right: expected calibration error over "
+        "ten bins, and the mean length minus the share of right answers.",
+        "",
+        calibration_table(figures),
+        "",
+        f"`python train/evaluate.py --model {name} --suite calibration --data-dir DIR`",
+        "",
+    ]
+
+
+def calibration_table(figures: dict[str, dict[str, Any]]) -> str:
+    """Markdown: a row for each set of `capsnet.calibration.evaluate_calibration`."""
+    rows = ["| set | images | expected calibration error | overconfidence |", "|---|---|---|---|"]
+    for name, its in figures.items():
+        over = f"{its['overconfidence']:+.3f}".replace("-", "−")
+        rows.append(f"| {name} | {sum(its['images']):,} | {its['error']:.3f} | {over} |")
+    return "\n".join(rows)
 
 
 def rejection_table(figures: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from capsnet.baseline import CNN
 from capsnet.data import DataError, Images, to_float
 from capsnet.digits import prepare_digit
 from capsnet.errors import EmptyDrawingError, InvalidDrawingError
@@ -57,19 +58,21 @@ class Result:
 
 
 @torch.inference_mode()
-def classify(model: CapsNet, images: Tensor, batch_size: int = 500) -> Tensor:
-    """The longest capsule of each image (N, C, H, W) in [0, 1] → (N,)."""
-    return torch.cat([model(part).lengths.argmax(1) for part in images.split(batch_size)])
+def read(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> tuple[Tensor, Tensor]:
+    """Length (N,) of the longest capsule of each image (N, C, H, W) in [0, 1], and which it is (N,)."""
+    longest = [model(part).lengths.max(1) for part in images.split(batch_size)]
+    lengths, answers = map(torch.cat, zip(*longest, strict=True))
+    return lengths, answers
 
 
-def evaluate_images(model: CapsNet, images: Tensor, labels: list[str]) -> Result:
+def evaluate_images(model: CapsNet | CNN, images: Tensor, labels: list[str]) -> Result:
     """Read images (N, C, H, W) in [0, 1] and compare with `labels`, class names."""
-    answers = [model.info.class_names[k] for k in classify(model, images).tolist()]
+    answers = [model.info.class_names[k] for k in read(model, images)[1].tolist()]
     wrong = [(n, label, got) for n, (label, got) in enumerate(zip(labels, answers, strict=True)) if label != got]
     return Result(len(labels), len(wrong), wrong)
 
 
-def evaluate_mnist(model: CapsNet, data: Images) -> Result:
+def evaluate_mnist(model: CapsNet | CNN, data: Images) -> Result:
     """Error on MNIST images as they are."""
     return evaluate_images(model, to_float(data.images), [str(label) for label in data.labels.tolist()])
 
@@ -83,7 +86,7 @@ def prepare_all(drawings: list[Any], size: int) -> dict[int, Tensor]:
     return images
 
 
-def evaluate_drawings(model: CapsNet, drawings: list[Any], labels: list[str]) -> Result:
+def evaluate_drawings(model: CapsNet | CNN, drawings: list[Any], labels: list[str]) -> Result:
     """Read drawings through `prepare_digit`; one in which it finds no digit is read wrongly, as "nothing"."""
     images = prepare_all(drawings, model.info.input_size)
     wrong = [(n, label, "nothing") for n, label in enumerate(labels) if n not in images]
@@ -94,7 +97,7 @@ def evaluate_drawings(model: CapsNet, drawings: list[Any], labels: list[str]) ->
     return Result(len(labels), len(wrong), sorted(wrong))
 
 
-def evaluate_drawn(model: CapsNet, folder: Path) -> dict[str, Result]:
+def evaluate_drawn(model: CapsNet | CNN, folder: Path) -> dict[str, Result]:
     """Error on each set of digits in `folder`, drawings passing through `prepare_digit`.
 
     Raises:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.evaluation import drawn_sets, prepare_all
 from capsnet.models import CapsNet
@@ -56,7 +57,7 @@ class Rejection:
         return {"false_alarms": FALSE_ALARMS, **asdict(self)}
 
 
-def evaluate_rejection(model: CapsNet, validation: Images, folder: Path) -> Rejection:
+def evaluate_rejection(model: CapsNet | CNN, validation: Images, folder: Path) -> Rejection:
     """Judge the drawn sets in `folder`, as in `capsnet.evaluation`, and nonsense made of the validation images.
 
     Raises:
@@ -78,7 +79,7 @@ def evaluate_rejection(model: CapsNet, validation: Images, folder: Path) -> Reje
     return Rejection(model.rejection_threshold, digits, outsiders)
 
 
-def _outsiders(model: CapsNet, digits: Judgement, others: Judgement) -> Outsiders:
+def _outsiders(model: CapsNet | CNN, digits: Judgement, others: Judgement) -> Outsiders:
     return Outsiders(
         images=len(others.answers),
         rejected=int((others.strangeness > model.rejection_threshold).sum()),

@@ -7,7 +7,7 @@ from capsnet.affnist import SHEET, affine_digits, centred
 from capsnet.calibration import BINS, calibration
 from capsnet.data import Images, to_float
 from capsnet.distortions import DISTORTIONS, distort
-from capsnet.evaluation import Result, classify, evaluate_mnist
+from capsnet.evaluation import Result, evaluate_mnist, read
 from capsnet.models import create_model
 from capsnet.robustness import EVERY, evaluate_affine, evaluate_robustness
 
@@ -25,7 +25,7 @@ def test_a_point_of_a_curve_is_the_error_on_distorted_images(model, digits):
         kind: list(one.amounts) for kind, one in DISTORTIONS.items()
     }
     for kind, amount in (("rotation", 30), ("noise", 0.4), ("occlusion", 8)):
-        answers = classify(model, distort(to_float(chosen.images), kind, amount))
+        answers = read(model, distort(to_float(chosen.images), kind, amount))[1]
         assert curves[kind][amount].errors == int((answers != chosen.labels).sum())
     for curve in curves.values():  # no amount: the figure of the images as they are
         assert curve[0] == evaluate_mnist(model, chosen) and curve[0].images == len(chosen)

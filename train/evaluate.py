@@ -1,19 +1,23 @@
 """Measure a trained model: `python train/evaluate.py --model capsnet --suite mnist`. All options: --help.
 
-Prints a Markdown table, and writes the figures into the model's metrics.json and card. The suite "routing" compares all
-models in weights/ instead, from their metrics and a timing run, and writes weights/README.md.
+Prints Markdown tables, and writes the figures into the model's metrics.json and card, and those of all models in
+weights/ beside one another into robustness.md and robustness.png there. The suite "routing" compares the models in
+weights/ instead, from their metrics and a timing run, and writes weights/README.md.
 """
 
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from capsnet.card import rejection_table, write_card  # noqa: E402
+from capsnet.baseline import CNN  # noqa: E402
+from capsnet.calibration import evaluate_calibration  # noqa: E402
+from capsnet.card import calibration_table, rejection_table, robustness_table, write_card  # noqa: E402
 from capsnet.checkpoint import (  # noqa: E402
     WEIGHTS,
     ModelError,
@@ -27,35 +31,77 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
 from capsnet.models import CapsNet  # noqa: E402
-from capsnet.outsiders import Rejection, evaluate_rejection  # noqa: E402
+from capsnet.outsiders import evaluate_rejection  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
+from capsnet.robustness import evaluate_affine, evaluate_robustness  # noqa: E402
+
+Measured = tuple[dict[str, Any], str]  # figures as metrics.json keeps them, and a table
+
+
+def mnist(model: CapsNet | CNN, data_dir: str) -> Measured:
+    result = evaluate_mnist(model, load_mnist(data_dir, train=False))
+    return result.summary(), table({"MNIST test": result})
+
+
+def drawn(model: CapsNet | CNN, data_dir: str) -> Measured:
+    results = evaluate_drawn(model, Path(data_dir) / "drawn")
+    return {name: result.summary() for name, result in results.items()}, table(results)
+
+
+def rejection(model: CapsNet | CNN, data_dir: str) -> Measured:
+    validation = split_validation(load_mnist(data_dir, train=True))[1]
+    measure_threshold(model, validation)
+    figures = evaluate_rejection(model, validation, Path(data_dir) / "drawn").summary()
+    return figures, rejection_table(figures)
+
+
+def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
+    curves = evaluate_robustness(model, load_mnist(data_dir, train=False))
+    figures = {
+        kind: [{"amount": amount, **result.summary(), "interval": result.interval} for amount, result in curve.items()]
+        for kind, curve in curves.items()
+    }
+    return figures, robustness_table(figures)
+
+
+def affine(model: CapsNet | CNN, data_dir: str) -> Measured:
+    result = evaluate_affine(model, load_mnist(data_dir, train=False))
+    return {**result.summary(), "interval": result.interval}, table({"affine digits": result})
+
+
+def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:
+    found = evaluate_calibration(model, load_mnist(data_dir, train=False), Path(data_dir) / "drawn")
+    figures = {name: one.summary() for name, one in found.items()}
+    return figures, calibration_table(figures)
+
+
+SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
+    "mnist": mnist,
+    "drawn": drawn,
+    "rejection": rejection,
+    "robustness": robustness,
+    "affine": affine,
+    "calibration": calibration,
+}
+OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
-    suites = "routing compares all models in weights/"
-    parser.add_argument("--suite", required=True, choices=["mnist", "drawn", "rejection", "routing"], help=suites)
+    suites = "routing compares all models in weights/; all is every suite but that"
+    parser.add_argument("--suite", required=True, choices=[*SUITES, "all", "routing"], help=suites)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     try:
         if options.suite == "routing":
             compare_all(options)
-            return 0
-        folder = find_model(options.model)
-        model = load_model(folder)
-        results = measure(model, options.suite, options.data_dir)
+        else:
+            measure(options)
     except (DataError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    figures = summary(options.suite, results)
-    text = rejection_table(figures) if options.suite == "rejection" else table(results)
-    print(json.dumps(figures) if options.json else text)
-    try:
-        record(folder, model, options.suite, options.data_dir, results)
-    except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
-        print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
     return 0
 
 
@@ -67,44 +113,62 @@ def compare_all(options: Namespace) -> None:
     print(json.dumps(figures) if options.json else tables(figures))
 
 
-def measure(model: CapsNet, suite: str, data_dir: str) -> dict[str, Result] | Rejection:
-    if suite == "drawn":
-        return evaluate_drawn(model, Path(data_dir) / "drawn")
-    if suite == "rejection":
-        validation = split_validation(load_mnist(data_dir, train=True))[1]
-        measure_threshold(model, validation)
-        return evaluate_rejection(model, validation, Path(data_dir) / "drawn")
-    return {"test": evaluate_mnist(model, load_mnist(data_dir, train=False))}
+def measure(options: Namespace) -> None:
+    """Run one suite, or all, each recorded as soon as it is done."""
+    folder = find_model(options.model)
+    model = load_model(folder)
+    figures = {}
+    for suite in SUITES if options.suite == "all" else [options.suite]:
+        figures[suite], text = SUITES[suite](model, options.data_dir)
+        if not options.json:
+            print(text, end="\n\n" if options.suite == "all" else "\n", flush=True)
+        try:
+            record(folder, model, suite, figures[suite], options.data_dir)
+        except (ModelError, OSError):  # weights without the files of their training, or a folder that is not ours
+            print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
+    if options.json:
+        print(json.dumps(figures if options.suite == "all" else figures[options.suite]))
 
 
-def summary(suite: str, results: dict[str, Result] | Rejection) -> dict[str, Any]:
-    if isinstance(results, Rejection):
-        return results.summary()
-    figures = {name: result.summary() for name, result in results.items()}
-    return figures["test"] if suite == "mnist" else figures
-
-
-def record(folder: Path, model: CapsNet, suite: str, data_dir: str, results: dict[str, Result] | Rejection) -> None:
+def record(folder: Path, model: CapsNet | CNN, suite: str, figures: dict[str, Any], data_dir: str) -> None:
     """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
     metrics, best = read_json(folder / "metrics.json"), str(read_json(folder / "training.json")["seed"])
     name = "test" if suite == "mnist" else suite
-    metrics[name] = summary(suite, results)
-    for seed, figures in metrics.get("seeds", {}).items():
+    metrics[name] = figures
+    for seed, its in metrics.get("seeds", {}).items() if suite in OF_EVERY_SEED else ():
         if seed == best:
-            figures[name] = metrics[name]
+            its[name] = figures
         elif (folder / f"seed-{seed}").is_dir():
-            figures[name] = summary(suite, measure(load_model(folder / f"seed-{seed}"), suite, data_dir))
+            its[name], _ = SUITES[suite](load_model(folder / f"seed-{seed}"), data_dir)
     write_json(folder / "metrics.json", metrics)
     if suite == "rejection":
         write_json(folder / "config.json", model.config)  # it holds the threshold
     write_card(folder, model)
+    if suite in ("robustness", "affine", "calibration"):
+        show_robustness(folder)
+
+
+def show_robustness(folder: Path) -> None:
+    """Tables and a plot: of this model, or of all in weights/ if it is one of those."""
+    from train.robustness import page, plot
+
+    ours = folder.resolve().parent == WEIGHTS
+    files = sorted(WEIGHTS.glob("*/metrics.json")) if ours else [folder / "metrics.json"]
+    metrics = {path.resolve().parent.name: read_json(path) for path in files}
+    metrics = {name: its for name, its in metrics.items() if "robustness" in its}
+    if metrics:
+        place = WEIGHTS if ours else folder
+        write_atomically(place / "robustness.md", page(metrics).encode())
+        write_atomically(place / "robustness.png", plot(metrics))
 
 
 def table(results: dict[str, Result]) -> str:
-    lines = ["| data | images | accuracy | error | most frequent confusions |", "|---|---|---|---|---|"]
+    lines = ["| data | images | accuracy | error | 95 % interval | most frequent confusions |", "|---" * 6 + "|"]
     for name, result in results.items():
         pairs = ", ".join(f"{a} as {b}: {n}" for (a, b), n in result.confusions()[:3])
-        lines.append(f"| {name} | {result.images:,} | {1 - result.error:.2%} | {result.error:.2%} | {pairs} |")
+        low, high = result.interval
+        shares = f"{1 - result.error:.2%} | {result.error:.2%} | {low:.2%} to {high:.2%}"
+        lines.append(f"| {name} | {result.images:,} | {shares} | {pairs} |")
     return "\n".join(lines)
 
 
