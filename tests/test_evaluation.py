@@ -189,6 +189,54 @@ def test_rejection_is_measured_and_its_threshold_kept(evaluate, small, digits, t
     assert load_model(folder).rejection_threshold == figures["threshold"] > 0
 
 
+def test_all_suites_in_one_command(evaluate, small, digits, tmp_path, monkeypatch, capsys):
+    from capsnet.configuration import TrainingConfig
+    from capsnet.training import train
+
+    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
+    monkeypatch.setattr("capsnet.data.split_validation", lambda data: (data, data))
+    weights = tmp_path / "weights"
+    monkeypatch.setattr("capsnet.checkpoint.WEIGHTS", weights)
+    folder = weights / "small"
+    train(TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, folder, log=lambda line: None)
+    (tmp_path / "drawn").mkdir()
+    write_strokes(tmp_path / "drawn" / "mixed.npz")
+    assert evaluate("--model", "small", "--suite", "all", "--data-dir", tmp_path) == 0
+    printed, card = capsys.readouterr().out, (folder / "README.md").read_text()
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert {"test", "drawn", "rejection", "robustness", "affine", "calibration"} <= metrics.keys()
+    for table in printed.strip().split("\n\n"):
+        assert table in card or "| MNIST test |" in table or "| mixed |" in table or "| affine digits |" in table
+    for kind, curve in metrics["robustness"].items():
+        clean = next(point for point in curve if point["amount"] == 0)
+        assert clean == metrics["robustness"]["rotation"][4] and clean["images"] == 8, kind
+        low, high = clean["interval"]
+        assert low <= clean["error"] <= high
+    assert metrics["affine"]["images"] == 40 and sum(metrics["calibration"]["MNIST test"]["images"]) == 40
+    assert f"| small | {100 * clean['error']:.2f} |" in (weights / "robustness.md").read_text()
+    with Image.open(weights / "robustness.png") as picture:
+        assert picture.format == "PNG" and picture.width > 1000
+    assert evaluate("--model", folder, "--suite", "affine", "--data-dir", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == metrics["affine"]
+
+
+def test_robustness_of_a_model_elsewhere_lies_beside_it(evaluate, small, digits, tmp_path, monkeypatch):
+    from capsnet.configuration import TrainingConfig
+    from capsnet.training import train
+
+    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
+    train(TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, tmp_path / "mine", log=lambda line: None)
+    assert evaluate("--model", tmp_path / "mine", "--suite", "robustness", "--data-dir", tmp_path) == 0
+    page = (tmp_path / "mine" / "robustness.md").read_text()
+    assert page.count("\n| ") == 2 and "| mine | " in page and "–" in page  # neither affine digits nor calibration yet
+    assert (tmp_path / "mine" / "robustness.png").exists()
+
+
+def test_harm_is_the_mean_where_something_was_changed():
+    curve = [{"amount": -1, "error": 0.5}, {"amount": 0, "error": 0.9}, {"amount": 2, "error": 0.1}]
+    assert script("robustness").harm(curve) == pytest.approx(0.3)
+
+
 @pytest.mark.parametrize("arguments", ["--model nope --suite mnist", "--suite drawn --data-dir nope"])
 def test_what_cannot_be_measured_is_one_sentence(evaluate, arguments, capsys):
     assert evaluate(*arguments.split()) == 1
