@@ -1,5 +1,6 @@
 """Data sets as tensors in memory, and augmentation of whole batches on their device."""
 
+import hashlib
 import math
 import socket
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-MNIST_FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
+# The files and their SHA-256
+MNIST_FILES = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
 VALIDATION_IMAGES = 5_000  # the last of MNIST's training files; they choose the epoch
 
 
@@ -38,6 +40,13 @@ class Images:
     def to(self, device: torch.device | str) -> "Images":
         return Images(self.images.to(device), self.labels.to(device))
 
+    def fingerprint(self) -> str:
+        """A checksum of images and labels: the same for the same data."""
+        digest = hashlib.sha256(str(tuple(self.images.shape)).encode())
+        for tensor in (self.images, self.labels):
+            digest.update(tensor.cpu().contiguous().numpy())
+        return digest.hexdigest()
+
 
 def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Images:
     """The 60,000 training or 10,000 test images of MNIST.
@@ -51,6 +60,7 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     from torchvision.datasets import MNIST
 
     raw, count = Path(data_dir) / "MNIST" / "raw", 60_000 if train else 10_000
+    own = [name for name in MNIST_FILES if name.startswith("train") == train]
     if not all((raw / name).is_file() for name in MNIST_FILES):
         if not download:
             raise DataError(f"{data_dir} holds no complete MNIST; {_where(raw)}")
@@ -58,11 +68,17 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     try:
         data = MNIST(str(data_dir), train=train)
         whole = data.data.shape == (count, 28, 28) and data.targets.shape == (count,)
+        whole = whole and all(_sha256(raw / name) == MNIST_FILES[name] for name in own)
     except Exception:  # AssertionError, KeyError, RuntimeError…: torchvision reads without looking
         whole = False
     if not whole:
         raise DataError(f"the files in {raw} are damaged or are not MNIST's; remove them, and they are fetched again.")
     return Images(data.data[:, None], data.targets.long())
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(MNIST, data_dir: str | Path, raw: Path) -> None:
@@ -126,26 +142,34 @@ class Augmentation:
             raise ValueError(f"sharp is {self.sharp}; it is a share from 0 to 1")
 
 
-def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) -> Tensor:
+def augment(
+    images: Tensor,
+    amount: Augmentation,
+    generator: torch.Generator,
+    part: slice = slice(None),  # noqa: B008 (a slice cannot change)
+    whole: int | None = None,
+) -> Tensor:
     """Randomly moved, bent, thinner or thicker copies.
 
     Args:
         images: (B, C, H, W) float, ink 1 on paper 0.
         generator: of random numbers, on the device of `images`.
+        part, whole: `images` are this part of a batch of `whole`, and become what they would become in it.
     Returns:
         (B, C, H, W) float in [0, 1].
     """
     B, _, H, W = images.shape
+    drawn = B if whole is None else whole
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=images.device) * 2 - 1
+        return torch.rand((drawn, *shape), generator=generator, device=images.device)[part] * 2 - 1
 
     # 1 for images that are changed in every way, 0 for those that stay sharp.
-    bent = (torch.rand((B,), generator=generator, device=images.device) >= amount.sharp).float()
-    angle = uniform(B) * math.radians(amount.rotation) * bent
-    scale = 1 + uniform(B, 2) * amount.scale * bent[:, None]
-    slant = uniform(B) * amount.shear * bent
-    shift = uniform(B, 2) * amount.shift  # pixels
+    bent = (torch.rand((drawn,), generator=generator, device=images.device)[part] >= amount.sharp).float()
+    angle = uniform() * math.radians(amount.rotation) * bent
+    scale = 1 + uniform(2) * amount.scale * bent[:, None]
+    slant = uniform() * amount.shear * bent
+    shift = uniform(2) * amount.shift  # pixels
     shift = torch.where(bent[:, None] > 0, shift, shift.round()) * 2 / torch.tensor([W, H], device=images.device)
     cos, sin = angle.cos(), angle.sin()
     # The inverse map, from a place in the result to a place in the image: scale⁻¹ · shear · rotation.
@@ -154,13 +178,13 @@ def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) ->
     theta = torch.cat([torch.stack([top, bottom], 1), shift[..., None]], 2)  # (B, 2, 3)
     grid = F.affine_grid(theta, [B, 1, H, W], align_corners=False)  # (B, H, W, 2)
     if amount.elastic:
-        vectors = torch.randn(B, 2, 4, 4, generator=generator, device=images.device) * amount.elastic * 2 / H
+        vectors = torch.randn(drawn, 2, 4, 4, generator=generator, device=images.device)[part] * amount.elastic * 2 / H
         vectors = vectors * bent[:, None, None, None]
         field = F.interpolate(vectors, (H, W), mode="bicubic", align_corners=True)
         grid = grid + field.permute(0, 2, 3, 1)
     # Bicubic, since bilinear interpolation blurs more; it overshoots at edges.
     moved = F.grid_sample(images, grid, mode="bicubic", align_corners=False).clamp(0, 1)
-    return change_thickness(moved, uniform(B) * amount.thickness * bent) if amount.thickness else moved
+    return change_thickness(moved, uniform() * amount.thickness * bent) if amount.thickness else moved
 
 
 def change_thickness(images: Tensor, by: Tensor) -> Tensor:

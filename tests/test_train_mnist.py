@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_training import interrupt
 
+from capsnet import training
 from capsnet.checkpoint import load_model
 from capsnet.configuration import RECIPES, TrainingConfig, command, recipe
 from capsnet.data import Augmentation, DataError
@@ -123,6 +125,8 @@ def test_options(script):
         "--stop-at-length nan",
         "--seed -1",
         "--max-batches -1",
+        "--checkpoint-minutes -1",
+        "--checkpoint-minutes nan",
         "--shift -1",
         "--scale 1",
         "--elastic inf",
@@ -171,6 +175,23 @@ def test_a_result_folder_that_is_a_file(main, tmp_path, capsys):
     assert main("--out", tmp_path / "file") == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and str(tmp_path / "file") in error
+
+
+def test_a_training_that_was_stopped_is_not_overwritten(script, main, monkeypatch, tmp_path, capsys):
+    interrupt(monkeypatch, 2)
+    assert main("--out", tmp_path, "--epochs", 1) == 130
+    assert "--resume goes on" in capsys.readouterr().err
+    assert main("--out", tmp_path, "--epochs", 1) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "go on with --resume" in error
+    assert main("--out", tmp_path, "--epochs", 1, "--resume") == 0
+
+
+def test_a_training_that_diverges(main, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(training, "_class_loss", lambda *_: torch.tensor(torch.nan, requires_grad=True))
+    assert main("--out", tmp_path) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "step 1 of epoch 1" in error and "lower learning rate" in error
 
 
 def test_missing_data(script, main, monkeypatch, capsys):

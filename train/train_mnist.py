@@ -20,7 +20,7 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import LOSSES, RECIPES, TrainingConfig, recipe  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
-from capsnet.run import CHECKPOINT  # noqa: E402
+from capsnet.run import DivergedError, has_checkpoint  # noqa: E402
 from capsnet.seeds import train_seeds  # noqa: E402
 from capsnet.training import train  # noqa: E402
 
@@ -47,6 +47,12 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cuda or cpu")
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in the result folder")
     parser.add_argument("--seeds", type=int, default=1, help="train so many, keep the best (default: 1)")
+    parser.add_argument(
+        "--checkpoint-minutes",
+        type=float,
+        default=10,
+        help="write a checkpoint within an epoch, too, when so many have passed since the last (default: 10)",
+    )
     group = parser.add_argument_group("configuration")
     for owner in (TrainingConfig, Augmentation):
         explain = descriptions(owner)
@@ -67,6 +73,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
         config.check()
         if given.seeds < 1:
             raise ValueError(f"seeds is {given.seeds}; it must be at least 1")
+        if not given.checkpoint_minutes >= 0:
+            raise ValueError(f"checkpoint-minutes is {given.checkpoint_minutes}; it must not be negative")
         torch.empty(0, device=given.device)
     except (ValueError, RuntimeError, AssertionError) as error:  # torch without CUDA asserts
         parser.error(str(error).split("\n")[0])
@@ -76,17 +84,18 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
 def main() -> int:
     options, config = parse()
     out = Path(getattr(options, "out", ROOT / "weights" / config.model))
+    how = {"device": options.device, "resume": options.resume, "checkpoint_minutes": options.checkpoint_minutes}
     try:
         data, validation = split_validation(load_mnist(options.data_dir, train=True))
         if options.seeds == 1:
-            train(config, data, validation, out, device=options.device, resume=options.resume)
+            train(config, data, validation, out, **how)
         else:
-            train_seeds(config, options.seeds, data, validation, out, device=options.device, resume=options.resume)
-    except (DataError, ModelError, OSError) as error:
+            train_seeds(config, options.seeds, data, validation, out, **how)
+    except (DataError, DivergedError, ModelError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        kept = any(out.glob(CHECKPOINT if options.seeds == 1 else f"seed-*/{CHECKPOINT}"))
+        kept = any(map(has_checkpoint, [out] if options.seeds == 1 else out.glob("seed-*")))
         rest = f"the same command with --resume goes on from {out}" if kept else "nothing was trained yet"
         print(f"stopped; {rest}", file=sys.stderr)
         return 130
