@@ -121,11 +121,14 @@ def has_checkpoint(out: Path) -> bool:
 
 
 def remove_checkpoints(out: Path) -> None:
-    """Make way for another run in `out`.
+    """Make way for another run in `out`; raises as `check_not_stopped`."""
+    check_not_stopped(out)
+    for name in (CHECKPOINT, PREVIOUS):
+        (out / name).unlink(missing_ok=True)
 
-    Raises:
-        ModelError: the one that is there was stopped and could go on.
-    """
+
+def check_not_stopped(out: Path) -> None:
+    """Raises ModelError when the run in `out` was stopped and could go on."""
     for name in (CHECKPOINT, PREVIOUS):
         try:
             note = _read(out / name)[1]
@@ -139,8 +142,6 @@ def remove_checkpoints(out: Path) -> None:
             f"{out} holds a training that was stopped in {progress.name} of {epochs}: go on with --resume, or remove "
             "its checkpoints and start anew."
         )
-    for name in (CHECKPOINT, PREVIOUS):
-        (out / name).unlink(missing_ok=True)
 
 
 def read_checkpoint(

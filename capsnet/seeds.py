@@ -11,7 +11,7 @@ from capsnet.checkpoint import POSES, load_model, read_json, write_atomically, w
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
 from capsnet.models import CapsNet
-from capsnet.run import has_checkpoint
+from capsnet.run import check_not_stopped, has_checkpoint
 from capsnet.training import rank, train
 
 
@@ -37,8 +37,11 @@ def train_seeds(
     """
     out = Path(out)
     runs = {}
-    for seed in range(config.seed, config.seed + seeds):
-        folder = out / f"seed-{seed}"
+    folders = {seed: out / f"seed-{seed}" for seed in range(config.seed, config.seed + seeds)}
+    if not resume:
+        for folder in folders.values():  # before the first of them begins anew
+            check_not_stopped(folder)
+    for seed, folder in folders.items():
         log(f"seed {seed}, {folder}")
         begun = resume and has_checkpoint(folder)
         train(replace(config, seed=seed), data, validation, folder, resume=begun, log=log, **options)

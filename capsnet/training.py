@@ -111,10 +111,10 @@ def train(
             if whole:
                 if progress.best["epoch"] == progress.epoch:
                     best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-                log(_epoch_line(config, progress))
             save()
             if not whole:
                 raise KeyboardInterrupt
+            log(_epoch_line(config, progress))
 
     model.load_state_dict(best)
     if team.leads:

@@ -178,7 +178,7 @@ def test_a_result_folder_that_is_a_file(main, tmp_path, capsys):
 
 
 def test_a_training_that_was_stopped_is_not_overwritten(script, main, monkeypatch, tmp_path, capsys):
-    interrupt(monkeypatch, 2)
+    interrupt(monkeypatch, 1)
     assert main("--out", tmp_path, "--epochs", 1) == 130
     assert "--resume goes on" in capsys.readouterr().err
     assert main("--out", tmp_path, "--epochs", 1) == 1
