@@ -89,7 +89,10 @@ class Team:
             return model
         if device.type == "cuda":
             model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-        return DistributedDataParallel(model, broadcast_buffers=False)
+        # They need no message a step: the same everywhere, or averaged in time.
+        buffers = [name for name, _ in model.named_buffers()]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, buffers)
+        return DistributedDataParallel(model)
 
     def average_statistics(self, model: nn.Module) -> None:
         """Give all the mean of their running statistics; those of a step are added up linearly, so that it is exact."""

@@ -168,7 +168,8 @@ def _train_epoch(
                     look()
                     save()
             part, weight = team.share(len(batch))
-            images, labels = _pick(batch[part], data, pens)
+            images, labels = _pick(batch, data, pens)
+            images, labels = images[part], labels[part]
             images = augment(to_float(images), config.augmentation, generator, part, len(batch))
             row = step(images, labels, progress.epoch + number / len(batches), weight)
             rows.append(row if weight else torch.cat([0 * row[:-1], row[-1:]]))

@@ -142,6 +142,13 @@ def test_a_mistake_is_one_line_and_status_2(script, arguments, capsys):
     assert error.count("\n") == 1 and "--help" in error, error
 
 
+def test_seeds_under_torchrun(script, monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit):
+        script.parse(["--seeds", "2"])
+    assert "use one of them" in capsys.readouterr().err
+
+
 def test_help_lists_every_option(script, capsys):
     with pytest.raises(SystemExit) as stop:
         script.parse(["--help"])

@@ -19,6 +19,7 @@ from capsnet.checkpoint import ModelError  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import LOSSES, RECIPES, TrainingConfig, recipe  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
+from capsnet.distributed import Team, joined  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import DivergedError, has_checkpoint  # noqa: E402
 from capsnet.seeds import train_seeds  # noqa: E402
@@ -73,6 +74,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
         config.check()
         if given.seeds < 1:
             raise ValueError(f"seeds is {given.seeds}; it must be at least 1")
+        if given.seeds > 1 and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            raise ValueError("--seeds trains one after another, and torchrun one in several processes; use one of them")
         if not given.checkpoint_minutes >= 0:
             raise ValueError(f"checkpoint-minutes is {given.checkpoint_minutes}; it must not be negative")
         torch.empty(0, device=given.device)
@@ -84,22 +87,31 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
 def main() -> int:
     options, config = parse()
     out = Path(getattr(options, "out", ROOT / "weights" / config.model))
-    how = {"device": options.device, "resume": options.resume, "checkpoint_minutes": options.checkpoint_minutes}
+    leads = os.environ.get("RANK", "0") == "0"  # of several processes one speaks
     try:
-        data, validation = split_validation(load_mnist(options.data_dir, train=True))
-        if options.seeds == 1:
-            train(config, data, validation, out, **how)
-        else:
-            train_seeds(config, options.seeds, data, validation, out, **how)
-    except (DataError, DivergedError, ModelError, OSError) as error:
-        print(error, file=sys.stderr)
+        with joined(options.device) as device:
+            run(options, config, out, device)
+    except (DataError, DivergedError, ModelError, OSError, ValueError) as error:
+        if leads:
+            print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         kept = any(map(has_checkpoint, [out] if options.seeds == 1 else out.glob("seed-*")))
         rest = f"the same command with --resume goes on from {out}" if kept else "nothing was trained yet"
-        print(f"stopped; {rest}", file=sys.stderr)
+        if leads:
+            print(f"stopped; {rest}", file=sys.stderr)
         return 130
     return 0
+
+
+def run(options: argparse.Namespace, config: TrainingConfig, out: Path, device: torch.device) -> None:
+    how = {"device": device, "resume": options.resume, "checkpoint_minutes": options.checkpoint_minutes}
+    with Team().leader_first():  # it may have to fetch them
+        data, validation = split_validation(load_mnist(options.data_dir, train=True))
+    if options.seeds == 1:
+        train(config, data, validation, out, **how)
+    else:
+        train_seeds(config, options.seeds, data, validation, out, **how)
 
 
 if __name__ == "__main__":
