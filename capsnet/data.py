@@ -3,7 +3,7 @@
 import hashlib
 import math
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -26,23 +26,37 @@ class DataError(RuntimeError):
 
 @dataclass
 class Images:
-    """images (N, C, H, W) uint8, ink 255 on paper 0, and labels (N,) int64."""
+    """images (N, C, H, W) uint8, ink 255 on paper 0, labels (N,) int64, and what they mean; None: digits."""
 
     images: Tensor
     labels: Tensor
+    class_names: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index) -> "Images":
-        return Images(self.images[index], self.labels[index])
+        return replace(self, images=self.images[index], labels=self.labels[index])
 
     def to(self, device: torch.device | str) -> "Images":
-        return Images(self.images.to(device), self.labels.to(device))
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+    def check(self) -> None:
+        """Raises ValueError for tensors that are no data set to train with."""
+        classes = 10 if self.class_names is None else len(self.class_names)
+        if self.images.ndim != 4 or self.images.dtype != torch.uint8 or self.images.shape[2] != self.images.shape[3]:
+            given = f"{self.images.dtype} of shape {tuple(self.images.shape)}"
+            raise ValueError(f"images are {given}; they must be square, (N, C, side, side) of torch.uint8")
+        if self.labels.shape != self.images.shape[:1] or self.labels.dtype != torch.int64 or not len(self.labels):
+            given = f"{self.labels.dtype} of shape {tuple(self.labels.shape)}"
+            raise ValueError(f"labels are {given}; there must be one of torch.int64 for each of at least one image")
+        low, high = self.labels.min().item(), self.labels.max().item()
+        if low < 0 or high >= classes:
+            raise ValueError(f"labels go from {low} to {high}; with {classes} classes they go from 0 to {classes - 1}")
 
     def fingerprint(self) -> str:
         """A checksum of images and labels: the same for the same data."""
-        digest = hashlib.sha256(str(tuple(self.images.shape)).encode())
+        digest = hashlib.sha256(str((tuple(self.images.shape), self.class_names)).encode())
         for tensor in (self.images, self.labels):
             digest.update(tensor.cpu().contiguous().numpy())
         return digest.hexdigest()

@@ -23,6 +23,7 @@ from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, augment, to_float
 from capsnet.distributed import PATIENCE, Team
+from capsnet.finetuning import take_over
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, CapsNetOutput, create_model
 from capsnet.rejection import measure_threshold
@@ -69,16 +70,23 @@ def train(
             is one that could be resumed but was not asked for.
         DivergedError: loss or gradient is no finite number.
         OSError: a file cannot be written.
-        ValueError: pen digits beside images that are not 1×28×28, or fewer images a step than processes.
+        ValueError: images or labels of the wrong form, pen digits beside images that are not 1×28×28 or no digits, or
+            fewer images a step than processes.
     """
     out, device, team = Path(out), torch.device(device), Team()
     if config.batch_size < team.count:
         raise ValueError(f"batch_size is {config.batch_size}; it must be at least the {team.count} processes")
+    data.check()
+    validation.check()
     log = log if team.leads else lambda line: None
     out.mkdir(parents=True, exist_ok=True)
     keep_freed_memory()
     torch.manual_seed(config.seed)
-    model = create_model(config.model, in_channels=data.images.shape[1], input_size=data.images.shape[-1])
+    shape = {"in_channels": data.images.shape[1], "input_size": data.images.shape[-1]}
+    model = create_model(config.model, **shape, class_names=data.class_names)
+    if config.start and not resume:
+        anew = take_over(model, config.start)
+        log(f"weights of {config.start}" + (f"; anew, since the classes are others: {', '.join(anew)}" if anew else ""))
     model = model.to(device, memory_format=torch.channels_last)
     network = team.network(model, device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
@@ -124,6 +132,7 @@ def train(
         save_model(model, out)
         write_json(out / "training.json", asdict(config))
         run = _circumstances(config, progress, device, team)
+        run |= {"images": len(data), "validation_images": len(validation)}
         write_json(out / "metrics.json", {"validation": progress.best, "run": run, "history": progress.history})
         write_card(out, model)
     return model
@@ -208,10 +217,12 @@ def _pen_digits(config: TrainingConfig, data: Images) -> Images:
     if data.images.shape[1:] != (1, 28, 28):
         shape = "×".join(map(str, data.images.shape[1:]))
         raise ValueError(f"pen digits are images of 1×28×28, not {shape}; train with pen_share 0.")
+    if data.class_names not in (None, list("0123456789")):
+        raise ValueError(f"pen digits are digits, not {', '.join(data.class_names)}; train with pen_share 0.")
     from capsnet.pens import pen_digits
 
     images, labels = pen_digits(config.pen_pool, config.seed)
-    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels)).to(data.images.device)
+    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels), data.class_names).to(data.images.device)
 
 
 def _learning_rate(config: TrainingConfig, epoch: float) -> float:
