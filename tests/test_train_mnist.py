@@ -211,6 +211,19 @@ def test_a_training_that_diverges(main, monkeypatch, tmp_path, capsys):
     assert error.count("\n") == 1 and "step 1 of epoch 1" in error and "lower learning rate" in error
 
 
+def test_a_dry_run_trains_nothing(main, tmp_path, capsys):
+    assert main("--out", tmp_path / "none", "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert "epochs: 30" in text and "memory: about" in text and "steps: " in text and "floor time: " in text
+    assert not (tmp_path / "none").exists()
+
+
+def test_too_little_memory_is_said_before_the_first_step(script, main, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(script, "free_memory", lambda device: 2**21)
+    assert main("--out", tmp_path, "--epochs", 1) == 0
+    assert "GiB are free: " in capsys.readouterr().err
+
+
 def test_missing_data(script, main, monkeypatch, capsys):
     def refuse(*_, **__):
         raise DataError("MNIST could not be downloaded.")

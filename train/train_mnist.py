@@ -20,11 +20,12 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import LOSSES, MNIST, OPTIONS, RECIPES, TrainingConfig, changed, read_config, recipe  # noqa: E402
 from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.distributed import Team, joined  # noqa: E402
+from capsnet.estimate import estimate, free_memory, report  # noqa: E402
 from capsnet.folder import load_folder, split_folder  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import DivergedError, has_checkpoint  # noqa: E402
 from capsnet.seeds import train_seeds  # noqa: E402
-from capsnet.training import train  # noqa: E402
+from capsnet.training import train, use_bf16  # noqa: E402
 
 
 def descriptions(owner: type) -> dict[str, str]:
@@ -58,6 +59,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
         default=10,
         help="write a checkpoint within an epoch, too, when so many have passed since the last (default: 10)",
     )
+    stop = "print configuration, memory, steps and the least time they take, and stop"
+    parser.add_argument("--dry-run", action="store_true", help=stop)
     group = parser.add_argument_group("configuration")
     for owner in (TrainingConfig, Augmentation):
         explain = descriptions(owner)
@@ -124,11 +127,20 @@ def main() -> int:
 
 def run(options: argparse.Namespace, config: TrainingConfig, out: Path, device: torch.device) -> None:
     how = {"device": device, "resume": options.resume, "checkpoint_minutes": options.checkpoint_minutes}
-    with Team().leader_first():  # it may have to fetch them
+    team = Team()
+    with team.leader_first():  # it may have to fetch them
         if config.dataset == MNIST:
             data, validation = split_validation(load_mnist(options.data_dir, train=True))
         else:
             data, validation = split_folder(load_folder(config.dataset, config.input_size, config.drawings))
+    found = estimate(config, data, team.count)
+    if options.dry_run:
+        if team.leads:
+            print(report(config, found, device, use_bf16(config.precision, device)))
+        return
+    advice = found.advice(free_memory(device))
+    if advice and team.leads:
+        print(advice, file=sys.stderr)
     if options.seeds == 1:
         train(config, data, validation, out, **how)
     else:
