@@ -22,6 +22,7 @@ from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, augment, to_float
+from capsnet.diagnostics import diagnose, warning
 from capsnet.distributed import PATIENCE, Team
 from capsnet.finetuning import take_over
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
@@ -114,6 +115,7 @@ def train(
                     team.average_statistics(model)
                     result = evaluate(model, validation, config, team=team)
                     _finish_epoch(progress, result)
+                    progress.history[-1] |= diagnose(model, validation)
             except DivergedError as error:
                 raise DivergedError(f"{error}; {_what_is_left(out)}") from None
             if whole:
@@ -123,6 +125,8 @@ def train(
             if not whole:
                 raise KeyboardInterrupt
             log(_epoch_line(config, progress))
+            if advice := warning(progress.history[-1]):
+                log(advice)
 
     model.load_state_dict(best)
     if team.leads:
