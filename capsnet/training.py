@@ -7,7 +7,7 @@ bit for bit on a CPU.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capsnet.baseline import CNN, CNNOutput
-from capsnet.callbacks import progress_bar, say
+from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
@@ -54,6 +54,7 @@ def train(
     resume: bool = False,
     checkpoint_minutes: float = 10,
     log: Callable[[str], None] = say,
+    callbacks: Sequence[Callback] = (),
 ) -> CapsNet | CNN:
     """Train a model and leave it in `out` with config.json, training.json and metrics.json.
 
@@ -66,6 +67,7 @@ def train(
         resume: continue from the checkpoint in `out`.
         checkpoint_minutes: write a checkpoint also when so many have passed since the last.
         log: gets one line an epoch, and one when the checkpoint before has to be taken.
+        callbacks: called after every epoch, when its checkpoint is written, in one of the processes.
     Raises:
         ModelError: nothing to resume from, the checkpoint was made with another configuration or other data, or there
             is one that could be resumed but was not asked for.
@@ -127,6 +129,8 @@ def train(
             log(_epoch_line(config, progress))
             if advice := warning(progress.history[-1]):
                 log(advice)
+            for callback in callbacks if team.leads else ():
+                callback(progress.history[-1], model, validation)
 
     model.load_state_dict(best)
     if team.leads:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
 
+from capsnet.callbacks import TensorBoard  # noqa: E402
 from capsnet.checkpoint import ModelError, load_model  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import LOSSES, MNIST, OPTIONS, RECIPES, TrainingConfig, changed, read_config, recipe  # noqa: E402
@@ -59,6 +60,8 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
         default=10,
         help="write a checkpoint within an epoch, too, when so many have passed since the last (default: 10)",
     )
+    follow = "write figures and reconstructions of every epoch there for TensorBoard"
+    parser.add_argument("--logdir", metavar="DIR", help=follow)
     stop = "print configuration, memory, steps and the least time they take, and stop"
     parser.add_argument("--dry-run", action="store_true", help=stop)
     group = parser.add_argument_group("configuration")
@@ -141,6 +144,8 @@ def run(options: argparse.Namespace, config: TrainingConfig, out: Path, device: 
     advice = found.advice(free_memory(device))
     if advice and team.leads:
         print(advice, file=sys.stderr)
+    if options.logdir and team.leads:
+        how["callbacks"] = [TensorBoard(options.logdir)]
     if options.seeds == 1:
         train(config, data, validation, out, **how)
     else:
