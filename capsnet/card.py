@@ -71,11 +71,20 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     )
     few = f", at most {training['max_batches']} batches an epoch" if training["max_batches"] else ""
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
+    mnist = training.get("dataset", "mnist") == "mnist"
+    classes = ", ".join(config.get("class_names", "0123456789"))
+    reads = f"one handwritten digit of {size}×{size} pixels" if mnist else f"images of {size}×{size} pixels: {classes}"
+    trained_on, chose_by = "the first 55,000 images of MNIST's training files", "MNIST validation (last 5,000 training"
+    if not mnist:
+        trained_on = f"{run['images']:,} pictures from a folder, those of each class in a folder of its name"
+        chose_by = "pictures held out (a tenth of each class's"
+    known, none = ("ten digits", "no digit") if mnist else ("these classes", "none of them")
+    validated = run.get("validation_images", 5_000)
     lines = [
-        _front_matter(metrics),
+        _front_matter(metrics) if mnist else "",
         f"# {title}",
         "",
-        f"Reads one handwritten digit of {size}×{size} pixels{redraws}. {parameters:,} parameters, stored in fp16.",
+        f"Reads {reads}{redraws}. {parameters:,} parameters, stored in fp16.",
         f"Network{' and routing' if draws else ''}: {source}.",
         "",
         "```python",
@@ -86,7 +95,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "",
         "## Training",
         "",
-        f"`{train}`: the first 55,000 images of MNIST's training files{few}, "
+        f"`{train}`: {trained_on}{few}, "
         f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
         f"Adam with peak learning rate {training['learning_rate']}, {loss} loss{reconstruction}.",
         f"Augmentation (`capsnet.data.Augmentation`): {changes}. {training['pen_share']:.0%} of each epoch are digits "
@@ -98,8 +107,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "",
         "| data | images | error | command |",
         "|---|---|---|---|",
-        f"| MNIST validation (last 5,000 training images; chose epoch {best['epoch']}) | 5,000 | "
-        f"{best['error']:.2%} | `{train}` |",
+        f"| {chose_by} images; chose epoch {best['epoch']}) | {validated:,} | {best['error']:.2%} | `{train}` |",
     ]
     if "test" in metrics:
         test = metrics["test"]
@@ -120,8 +128,8 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         *(_calibration(metrics["calibration"], name) if "calibration" in metrics else []),
         "## Limits",
         "",
-        f"It knows ten digits and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
-        f"too, and not all of them are recognised as no digit. A {'length' if draws else 'softmax'} is no calibrated "
+        f"It knows {known} and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
+        f"too, and not all of them are recognised as {none}. A {'length' if draws else 'softmax'} is no calibrated "
         "probability.",
         "",
     ]

@@ -5,6 +5,7 @@ metrics.json (what was measured), README.md (the model card) and, once that was 
 of a pose does, and what moves one property of the digit).
 """
 
+import hashlib
 import json
 import math
 import os
@@ -31,18 +32,40 @@ class ModelError(RuntimeError):
     """A model cannot be found or read; the message says what to do."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old one or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_atomically(path: Path, content: bytes, previous: Path | None = None) -> None:
+    """Write a file so that a crash at any moment leaves the old one or the new one, whole.
+
+    Args:
+        previous: where the old one is kept. A crash may then leave no file at `path`, but the old one there.
+    Raises:
+        OSError: no room, no permission…; the message is one sentence, and the old file is untouched.
+    """
     unfinished = path.with_name(path.name + ".part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(unfinished, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if previous is not None and path.exists():
+            os.replace(path, previous)
         os.replace(unfinished, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror or error}); what was there is unharmed.") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring names to the disk, too: a file that was renamed is found after a power cut."""
+    if os.name == "posix":  # other systems do not open folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -59,10 +82,16 @@ def read_json(path: Path) -> Any:
         raise ModelError(f"{path} cannot be read as JSON ({error}); restore it or train the model again.") from None
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], note: Any = None) -> None:
-    """Tensors, and `note` (anything JSON can hold) in the same file, so that the two never part."""
+def write_tensors(path: Path, tensors: dict[str, Tensor], note: Any = None, previous: Path | None = None) -> None:
+    """Tensors, `note` (anything JSON can hold) and a checksum of both in one file, so that they never part.
+
+    Args:
+        previous: see `write_atomically`.
+    """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(tensors, {"note": json.dumps(note)}))
+    words = json.dumps(note)
+    # One entry: of several, safetensors changes the order from run to run.
+    write_atomically(path, save(tensors, {"note": f"{words}\n{_checksum(tensors, words)}"}), previous)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
@@ -70,11 +99,23 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-            return tensors, json.loads((file.metadata() or {}).get("note", "null"))
+            words, _, checksum = (file.metadata() or {}).get("note", "null").partition("\n")
+            if checksum and checksum != _checksum(tensors, words):  # other programs write none
+                raise ValueError("its checksum is not that of its content")
+            return tensors, json.loads(words)
     except FileNotFoundError:
         raise ModelError(f"{path} is missing; train the model, or restore the file.") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{path} is not a whole safetensors file ({error}); restore it or train again.") from None
+
+
+def _checksum(tensors: dict[str, Tensor], note: str) -> str:
+    """SHA-256 of names, types, shapes and numbers of contiguous tensors on the CPU, and of the note."""
+    digest = hashlib.sha256(note.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def save_model(model: CapsNet | CNN, folder: str | Path) -> None:

@@ -1,20 +1,22 @@
 """Data sets as tensors in memory, and augmentation of whole batches on their device."""
 
+import hashlib
 import math
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-MNIST_FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
+# The files and their SHA-256
+MNIST_FILES = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
 VALIDATION_IMAGES = 5_000  # the last of MNIST's training files; they choose the epoch
 
 
@@ -24,19 +26,40 @@ class DataError(RuntimeError):
 
 @dataclass
 class Images:
-    """images (N, C, H, W) uint8, ink 255 on paper 0, and labels (N,) int64."""
+    """images (N, C, H, W) uint8, ink 255 on paper 0, labels (N,) int64, and what they mean; None: digits."""
 
     images: Tensor
     labels: Tensor
+    class_names: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index) -> "Images":
-        return Images(self.images[index], self.labels[index])
+        return replace(self, images=self.images[index], labels=self.labels[index])
 
     def to(self, device: torch.device | str) -> "Images":
-        return Images(self.images.to(device), self.labels.to(device))
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+    def check(self) -> None:
+        """Raises ValueError for tensors that are no data set to train with."""
+        classes = 10 if self.class_names is None else len(self.class_names)
+        if self.images.ndim != 4 or self.images.dtype != torch.uint8 or self.images.shape[2] != self.images.shape[3]:
+            given = f"{self.images.dtype} of shape {tuple(self.images.shape)}"
+            raise ValueError(f"images are {given}; they must be square, (N, C, side, side) of torch.uint8")
+        if self.labels.shape != self.images.shape[:1] or self.labels.dtype != torch.int64 or not len(self.labels):
+            given = f"{self.labels.dtype} of shape {tuple(self.labels.shape)}"
+            raise ValueError(f"labels are {given}; there must be one of torch.int64 for each of at least one image")
+        low, high = self.labels.min().item(), self.labels.max().item()
+        if low < 0 or high >= classes:
+            raise ValueError(f"labels go from {low} to {high}; with {classes} classes they go from 0 to {classes - 1}")
+
+    def fingerprint(self) -> str:
+        """A checksum of images and labels: the same for the same data."""
+        digest = hashlib.sha256(str((tuple(self.images.shape), self.class_names)).encode())
+        for tensor in (self.images, self.labels):
+            digest.update(tensor.cpu().contiguous().numpy())
+        return digest.hexdigest()
 
 
 def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Images:
@@ -51,6 +74,7 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     from torchvision.datasets import MNIST
 
     raw, count = Path(data_dir) / "MNIST" / "raw", 60_000 if train else 10_000
+    own = [name for name in MNIST_FILES if name.startswith("train") == train]
     if not all((raw / name).is_file() for name in MNIST_FILES):
         if not download:
             raise DataError(f"{data_dir} holds no complete MNIST; {_where(raw)}")
@@ -58,11 +82,17 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Imag
     try:
         data = MNIST(str(data_dir), train=train)
         whole = data.data.shape == (count, 28, 28) and data.targets.shape == (count,)
+        whole = whole and all(_sha256(raw / name) == MNIST_FILES[name] for name in own)
     except Exception:  # AssertionError, KeyError, RuntimeError…: torchvision reads without looking
         whole = False
     if not whole:
         raise DataError(f"the files in {raw} are damaged or are not MNIST's; remove them, and they are fetched again.")
     return Images(data.data[:, None], data.targets.long())
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(MNIST, data_dir: str | Path, raw: Path) -> None:
@@ -126,26 +156,34 @@ class Augmentation:
             raise ValueError(f"sharp is {self.sharp}; it is a share from 0 to 1")
 
 
-def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) -> Tensor:
+def augment(
+    images: Tensor,
+    amount: Augmentation,
+    generator: torch.Generator,
+    part: slice = slice(None),  # noqa: B008 (a slice cannot change)
+    whole: int | None = None,
+) -> Tensor:
     """Randomly moved, bent, thinner or thicker copies.
 
     Args:
         images: (B, C, H, W) float, ink 1 on paper 0.
         generator: of random numbers, on the device of `images`.
+        part, whole: `images` are this part of a batch of `whole`, and become what they would become in it.
     Returns:
         (B, C, H, W) float in [0, 1].
     """
     B, _, H, W = images.shape
+    drawn = B if whole is None else whole
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(shape, generator=generator, device=images.device) * 2 - 1
+        return torch.rand((drawn, *shape), generator=generator, device=images.device)[part] * 2 - 1
 
     # 1 for images that are changed in every way, 0 for those that stay sharp.
-    bent = (torch.rand((B,), generator=generator, device=images.device) >= amount.sharp).float()
-    angle = uniform(B) * math.radians(amount.rotation) * bent
-    scale = 1 + uniform(B, 2) * amount.scale * bent[:, None]
-    slant = uniform(B) * amount.shear * bent
-    shift = uniform(B, 2) * amount.shift  # pixels
+    bent = (torch.rand((drawn,), generator=generator, device=images.device)[part] >= amount.sharp).float()
+    angle = uniform() * math.radians(amount.rotation) * bent
+    scale = 1 + uniform(2) * amount.scale * bent[:, None]
+    slant = uniform() * amount.shear * bent
+    shift = uniform(2) * amount.shift  # pixels
     shift = torch.where(bent[:, None] > 0, shift, shift.round()) * 2 / torch.tensor([W, H], device=images.device)
     cos, sin = angle.cos(), angle.sin()
     # The inverse map, from a place in the result to a place in the image: scale⁻¹ · shear · rotation.
@@ -154,13 +192,13 @@ def augment(images: Tensor, amount: Augmentation, generator: torch.Generator) ->
     theta = torch.cat([torch.stack([top, bottom], 1), shift[..., None]], 2)  # (B, 2, 3)
     grid = F.affine_grid(theta, [B, 1, H, W], align_corners=False)  # (B, H, W, 2)
     if amount.elastic:
-        vectors = torch.randn(B, 2, 4, 4, generator=generator, device=images.device) * amount.elastic * 2 / H
+        vectors = torch.randn(drawn, 2, 4, 4, generator=generator, device=images.device)[part] * amount.elastic * 2 / H
         vectors = vectors * bent[:, None, None, None]
         field = F.interpolate(vectors, (H, W), mode="bicubic", align_corners=True)
         grid = grid + field.permute(0, 2, 3, 1)
     # Bicubic, since bilinear interpolation blurs more; it overshoots at edges.
     moved = F.grid_sample(images, grid, mode="bicubic", align_corners=False).clamp(0, 1)
-    return change_thickness(moved, uniform(B) * amount.thickness * bent) if amount.thickness else moved
+    return change_thickness(moved, uniform() * amount.thickness * bent) if amount.thickness else moved
 
 
 def change_thickness(images: Tensor, by: Tensor) -> Tensor:

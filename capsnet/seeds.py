@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from capsnet.callbacks import say
 from capsnet.card import write_card
 from capsnet.checkpoint import POSES, load_model, read_json, write_atomically, write_json
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
 from capsnet.models import CapsNet
-from capsnet.run import CHECKPOINT
+from capsnet.run import check_not_stopped, has_checkpoint
 from capsnet.training import rank, train
 
 
@@ -24,7 +23,7 @@ def train_seeds(
     out: str | Path,
     *,
     resume: bool = False,
-    log: Callable[[str], None] = tqdm.write,
+    log: Callable[[str], None] = say,
     **options: Any,
 ) -> CapsNet:
     """Train with `seeds` seeds from config.seed on, each in a folder of its own, and keep the best in `out`.
@@ -38,10 +37,13 @@ def train_seeds(
     """
     out = Path(out)
     runs = {}
-    for seed in range(config.seed, config.seed + seeds):
-        folder = out / f"seed-{seed}"
+    folders = {seed: out / f"seed-{seed}" for seed in range(config.seed, config.seed + seeds)}
+    if not resume:
+        for folder in folders.values():  # before the first of them begins anew
+            check_not_stopped(folder)
+    for seed, folder in folders.items():
         log(f"seed {seed}, {folder}")
-        begun = resume and (folder / CHECKPOINT).exists()
+        begun = resume and has_checkpoint(folder)
         train(replace(config, seed=seed), data, validation, folder, resume=begun, log=log, **options)
         runs[seed] = read_json(folder / "metrics.json")
     best = min(runs, key=lambda seed: rank(runs[seed]["validation"]))

@@ -7,25 +7,41 @@ bit for bit on a CPU.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-from tqdm import tqdm
+from torch import Tensor, nn
 
 from capsnet.baseline import CNN, CNNOutput
+from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, augment, to_float
+from capsnet.diagnostics import diagnose, warning
+from capsnet.distributed import PATIENCE, Team
+from capsnet.finetuning import take_over
 from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, CapsNetOutput, create_model
 from capsnet.rejection import measure_threshold
-from capsnet.run import Interruptible, Progress, keep_freed_memory, read_checkpoint, write_checkpoint
+from capsnet.run import (
+    CHECKPOINT,
+    Clock,
+    DivergedError,
+    Interruptible,
+    Progress,
+    has_checkpoint,
+    keep_freed_memory,
+    read_checkpoint,
+    remove_checkpoints,
+    write_checkpoint,
+)
+
+LOOK_EVERY = 100  # steps between two looks at what they gave; each look waits for the device
 
 
 def train(
@@ -36,60 +52,97 @@ def train(
     *,
     device: torch.device | str = "cpu",
     resume: bool = False,
-    log: Callable[[str], None] = tqdm.write,
+    checkpoint_minutes: float = 10,
+    log: Callable[[str], None] = say,
+    callbacks: Sequence[Callback] = (),
 ) -> CapsNet | CNN:
     """Train a model and leave it in `out` with config.json, training.json and metrics.json.
 
-    The weights are those of the epoch with the smallest validation error, ties broken by validation loss.
+    The weights are those of the epoch with the smallest validation error, ties broken by validation loss. Processes
+    that torchrun started train it together, see `capsnet.distributed`.
 
     Args:
         data, validation: what trains and what chooses.
-        out: result folder; also holds the checkpoint, written after every epoch and on Ctrl-C.
+        out: result folder; also holds the checkpoint, written after every epoch and on Ctrl-C, and the one before.
         resume: continue from the checkpoint in `out`.
-        log: gets one line an epoch.
+        checkpoint_minutes: write a checkpoint also when so many have passed since the last.
+        log: gets one line an epoch, and one when the checkpoint before has to be taken.
+        callbacks: called after every epoch, when its checkpoint is written, in one of the processes.
     Raises:
-        ModelError: nothing to resume from, or the checkpoint was made with another configuration.
-        ValueError: pen digits beside images that are not 1×28×28.
+        ModelError: nothing to resume from, the checkpoint was made with another configuration or other data, or there
+            is one that could be resumed but was not asked for.
+        DivergedError: loss or gradient is no finite number.
+        OSError: a file cannot be written.
+        ValueError: images or labels of the wrong form, pen digits beside images that are not 1×28×28 or no digits, or
+            fewer images a step than processes.
     """
-    out, device = Path(out), torch.device(device)
+    out, device, team = Path(out), torch.device(device), Team()
+    if config.batch_size < team.count:
+        raise ValueError(f"batch_size is {config.batch_size}; it must be at least the {team.count} processes")
+    data.check()
+    validation.check()
+    log = log if team.leads else lambda line: None
     out.mkdir(parents=True, exist_ok=True)
     keep_freed_memory()
     torch.manual_seed(config.seed)
-    model = create_model(config.model, in_channels=data.images.shape[1], input_size=data.images.shape[-1])
+    shape = {"in_channels": data.images.shape[1], "input_size": data.images.shape[-1]}
+    model = create_model(config.model, **shape, class_names=data.class_names)
+    if config.start and not resume:
+        anew = take_over(model, config.start)
+        log(f"weights of {config.start}" + (f"; anew, since the classes are others: {', '.join(anew)}" if anew else ""))
     model = model.to(device, memory_format=torch.channels_last)
+    network = team.network(model, device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     generator = torch.Generator(device).manual_seed(config.seed)
-    progress, best = Progress(), {}
+    progress, best, fingerprint = Progress(), {}, data.fingerprint() + validation.fingerprint()
     if resume:
-        progress, best = read_checkpoint(out, config, model, optimizer, generator)
+        progress, best = read_checkpoint(out, config, model, optimizer, generator, fingerprint, log)
+    elif team.leads:
+        remove_checkpoints(out)
     data, validation = data.to(device), validation.to(device)
     pens = _pen_digits(config, data)
-    step = make_step(config, model, optimizer, device)
+    step = make_step(config, model, optimizer, device, network)
+    due = Clock(checkpoint_minutes)
+
+    def save() -> None:
+        team.average_statistics(model)
+        if team.leads:
+            write_checkpoint(out, config, model, optimizer, generator, progress, best, fingerprint)
 
     with Interruptible() as interrupted:
-        while progress.epoch < config.epochs and not _long_enough(config, progress):
-            whole = _train_epoch(config, progress, data, pens, step, generator, interrupted)
+        while not progress.finished(config.epochs, config.stop_at_length):
+            try:
+                whole = _train_epoch(config, progress, data, pens, step, generator, team, interrupted, due, save)
+                if whole:
+                    team.average_statistics(model)
+                    result = evaluate(model, validation, config, team=team)
+                    _finish_epoch(progress, result)
+                    progress.history[-1] |= diagnose(model, validation)
+            except DivergedError as error:
+                raise DivergedError(f"{error}; {_what_is_left(out)}") from None
             if whole:
-                result = evaluate(model, validation, config)
-                _finish_epoch(progress, result)
                 if progress.best["epoch"] == progress.epoch:
                     best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-                log(_epoch_line(config, progress))
-            write_checkpoint(out, config, model, optimizer, generator, progress, best)
+            save()
             if not whole:
                 raise KeyboardInterrupt
+            log(_epoch_line(config, progress))
+            if advice := warning(progress.history[-1]):
+                log(advice)
+            for callback in callbacks if team.leads else ():
+                callback(progress.history[-1], model, validation)
 
     model.load_state_dict(best)
-    if model.info.pose_size:
-        measure_pose_range(model, data)
-    measure_threshold(model, validation)
-    save_model(model, out)
-    write_json(out / "training.json", asdict(config))
-    write_json(
-        out / "metrics.json",
-        {"validation": progress.best, "run": _circumstances(config, progress, device), "history": progress.history},
-    )
-    write_card(out, model)
+    if team.leads:
+        if model.info.pose_size:
+            measure_pose_range(model, data)
+        measure_threshold(model, validation)
+        save_model(model, out)
+        write_json(out / "training.json", asdict(config))
+        run = _circumstances(config, progress, device, team)
+        run |= {"images": len(data), "validation_images": len(validation)}
+        write_json(out / "metrics.json", {"validation": progress.best, "run": run, "history": progress.history})
+        write_card(out, model)
     return model
 
 
@@ -98,28 +151,55 @@ def _train_epoch(
     progress: Progress,
     data: Images,
     pens: Images,
-    step: Callable[[Tensor, Tensor, float], Tensor],
+    step: Callable[[Tensor, Tensor, float, float], Tensor],
     generator: torch.Generator,
+    team: Team,
     interrupted: Callable[[], bool],
+    due: Callable[[], bool],
+    save: Callable[[], None],
 ) -> bool:
     """Train from where `progress` stands to the end of the epoch; False when interrupted before that."""
     order = _order(config, progress.epoch, len(data), len(pens))
     batches = order.split(config.batch_size)[: config.max_batches or None]
-    sums = torch.tensor(progress.sums, dtype=torch.float64, device=data.images.device)
-    started, images_before = time.monotonic(), progress.sums[-1]
-    name = f"epoch {progress.epoch + 1}"
-    with tqdm(total=len(order), initial=int(images_before), unit=" images", desc=name, leave=False) as bar:
-        for batch in batches[progress.batch :]:
-            if interrupted():
-                break
+    rows: list[Tensor] = []  # what the steps since the last look gave, on the device
+    begun, started = progress.batch, time.monotonic()
+
+    def look() -> None:
+        nonlocal started
+        if rows:
+            found = team.total(torch.stack(rows))
+            found[:, -1] /= team.count  # all have the same gradient
+            rows.clear()
+            progress.add(found.tolist())
+        progress.seconds += time.monotonic() - started
+        started = time.monotonic()
+
+    done = int(progress.sums[-1])
+    with progress_bar(total=len(order), initial=done, desc=progress.name, disable=not team.leads) as bar:
+        for number, batch in enumerate(batches[begun:], begun):
+            if team.count == 1 or number % PATIENCE == 0:
+                stop, keep = team.any(interrupted(), due())
+                if stop:
+                    break
+                if keep and number > begun:
+                    look()
+                    save()
+            part, weight = team.share(len(batch))
             images, labels = _pick(batch, data, pens)
-            images = augment(to_float(images), config.augmentation, generator)
-            sums += step(images, labels, progress.epoch + progress.batch / len(batches))
-            progress.batch += 1
-            bar.update(len(labels))
-    progress.sums = sums.tolist()  # one synchronisation an epoch
-    progress.seconds += time.monotonic() - started
+            images, labels = images[part], labels[part]
+            images = augment(to_float(images), config.augmentation, generator, part, len(batch))
+            row = step(images, labels, progress.epoch + number / len(batches), weight)
+            rows.append(row if weight else torch.cat([0 * row[:-1], row[-1:]]))
+            bar.update(len(batch))
+            if len(rows) == LOOK_EVERY:
+                look()
+        look()
     return progress.batch == len(batches)
+
+
+def _what_is_left(out: Path) -> str:
+    kept = f"the last good state is in {out / CHECKPOINT}" if has_checkpoint(out) else "no state was kept yet"
+    return f"{kept}; train anew with a lower learning rate or a lower clip."
 
 
 def _order(config: TrainingConfig, epoch: int, images: int, pens: int) -> Tensor:
@@ -145,10 +225,12 @@ def _pen_digits(config: TrainingConfig, data: Images) -> Images:
     if data.images.shape[1:] != (1, 28, 28):
         shape = "×".join(map(str, data.images.shape[1:]))
         raise ValueError(f"pen digits are images of 1×28×28, not {shape}; train with pen_share 0.")
+    if data.class_names not in (None, list("0123456789")):
+        raise ValueError(f"pen digits are digits, not {', '.join(data.class_names)}; train with pen_share 0.")
     from capsnet.pens import pen_digits
 
     images, labels = pen_digits(config.pen_pool, config.seed)
-    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels)).to(data.images.device)
+    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels), data.class_names).to(data.images.device)
 
 
 def _learning_rate(config: TrainingConfig, epoch: float) -> float:
@@ -159,13 +241,26 @@ def _learning_rate(config: TrainingConfig, epoch: float) -> float:
     return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
 
 
-def make_step(config: TrainingConfig, model: CapsNet | CNN, optimizer: torch.optim.Optimizer, device: torch.device):
-    """The step: images (B, C, H, W) float, labels (B,), epochs done → sums of loss, errors, correct lengths, images."""
+def make_step(
+    config: TrainingConfig,
+    model: CapsNet | CNN,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    network: nn.Module | None = None,
+):
+    """The step: images (B, C, H, W) float, labels (B,), epochs done → (5,), see below.
+
+    Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped.
+
+    Args:
+        network: what to call in the place of `model`, see `Team.network`; the step then takes the weight of its share.
+    """
+    network = network or model
     low_precision = use_bf16(config.precision, device)
 
     def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
-            out = model(images)
+            out = network(images)
             picture = model.decode(out.poses, labels) if model.info.pose_size else None
         loss = _class_loss(config, out, labels, margin)
         if picture is not None:
@@ -175,7 +270,7 @@ def make_step(config: TrainingConfig, model: CapsNet | CNN, optimizer: torch.opt
     if config.compile:
         objective = torch.compile(objective)
 
-    def step(images: Tensor, labels: Tensor, epoch: float) -> Tensor:
+    def step(images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0) -> Tensor:
         model.train()
         for group in optimizer.param_groups:
             group["lr"] = _learning_rate(config, epoch)
@@ -183,11 +278,11 @@ def make_step(config: TrainingConfig, model: CapsNet | CNN, optimizer: torch.opt
         margin = torch.full((), _spread_margin(config, epoch), device=device)  # a number would be compiled in
         loss, lengths = objective(images, labels, margin)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        (loss if weight == 1 else weight * loss).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
         with torch.no_grad():
-            return _sums(loss, lengths, labels)
+            return torch.cat([_sums(loss, lengths, labels), norm[None]])
 
     return step
 
@@ -220,16 +315,23 @@ def _means(sums: list[float]) -> dict[str, float]:
 
 
 @torch.inference_mode()
-def evaluate(model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500) -> dict[str, float]:
-    """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`."""
+def evaluate(
+    model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500, team: Team | None = None
+) -> dict[str, float]:
+    """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`.
+
+    Args:
+        team: each of these processes reads its share.
+    """
     model.eval()
+    data = data[team.rank :: team.count] if team else data
     total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
     for start in range(0, len(data), batch_size):
         part = data[start : start + batch_size]
         out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
         loss = _class_loss(config, out, part.labels, _spread_margin(config, config.epochs))
         total += _sums(loss, out.lengths, part.labels)
-    return _means(total.tolist())
+    return _means((team.total(total) if team else total).tolist())
 
 
 @torch.inference_mode()
@@ -258,21 +360,19 @@ def use_bf16(precision: str, device: torch.device) -> bool:
 
 
 def _finish_epoch(progress: Progress, result: dict[str, float]) -> None:
+    if not math.isfinite(result["loss"]):
+        raise DivergedError(f"the validation loss is no finite number after {progress.name}")
     progress.epoch += 1
-    means = _means(progress.sums)
+    means = {**_means(progress.sums), "gradient": progress.gradient / progress.batch}
     progress.history.append({"epoch": progress.epoch, **means, **{f"validation_{k}": v for k, v in result.items()}})
     if not progress.best or rank(result) < rank(progress.best):
         progress.best = {"epoch": progress.epoch, **result}
-    progress.batch, progress.sums = 0, [0.0] * 4
+    progress.batch, progress.sums, progress.gradient = 0, [0.0] * 4, 0.0
 
 
 def rank(result: dict[str, float]) -> tuple[float, float]:
     """By what weights are chosen, the smaller the better: validation error, ties broken by loss."""
     return result["error"], result["loss"]
-
-
-def _long_enough(config: TrainingConfig, progress: Progress) -> bool:
-    return bool(progress.history) and progress.history[-1]["validation_length"] >= config.stop_at_length
 
 
 def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
@@ -284,12 +384,14 @@ def _epoch_line(config: TrainingConfig, progress: Progress) -> str:
     )
 
 
-def _circumstances(config: TrainingConfig, progress: Progress, device: torch.device) -> dict[str, Any]:
+def _circumstances(config: TrainingConfig, progress: Progress, device: torch.device, team: Team) -> dict[str, Any]:
+    processes = {"processes": team.count} if team.count > 1 else {}
     return {
         "command": command(config),
         "epochs": progress.epoch,
         "seconds": round(progress.seconds),
         "device": device_name(device),
+        **processes,
         "torch": torch.__version__,
     }
 

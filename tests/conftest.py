@@ -1,5 +1,6 @@
 import pytest
 import torch
+from PIL import Image, ImageDraw
 
 from capsnet.data import Images
 from capsnet.models import CONFIGS
@@ -28,3 +29,25 @@ def digits():
     """40 digits in MNIST's form, four of each kind."""
     images, labels = pen_digits(40, seed=5)
     return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels))
+
+
+@pytest.fixture
+def shapes(tmp_path):
+    """A folder of twelve grey pictures of each of three shapes, of several sizes."""
+    folder = tmp_path / "shapes"
+    for n in range(12):
+        for name in ("circle", "cross", "square"):
+            size = 21 + 3 * n, 40
+            image = Image.new("L", size)
+            draw, box = ImageDraw.Draw(image), (3, 4 + n, 17, 24 + n)
+            if name == "circle":
+                draw.ellipse(box, outline=255, width=3)
+            elif name == "square":
+                draw.rectangle(box, outline=255, width=3)
+            else:
+                draw.line(box, fill=255, width=3)
+                draw.line((box[0], box[3], box[2], box[1]), fill=255, width=3)
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            image.save(folder / name / f"{n:02}.png")
+    (folder / "cross" / "notes.txt").write_text("no picture")
+    return folder

@@ -1,3 +1,4 @@
+import hashlib
 import math
 import struct
 from urllib.error import URLError
@@ -34,13 +35,14 @@ def write_idx(path, array):
 
 
 @pytest.fixture
-def raw(tmp_path):
-    """Files in MNIST's form: a test set of the right size, a training set that is far too small."""
+def raw(tmp_path, monkeypatch):
+    """Files in MNIST's form, taken for MNIST's: a test set of the right size, a training set that is far too small."""
     raw = tmp_path / "MNIST" / "raw"
     images = np.zeros((10_000, 28, 28), np.uint8)
     images[:, 3, 5] = np.arange(10_000) % 251
     for name, array in zip(MNIST_FILES, [images[:5], np.arange(5), images, np.arange(10_000) % 10], strict=True):
         write_idx(raw / name, array)
+        monkeypatch.setitem(MNIST_FILES, name, hashlib.sha256((raw / name).read_bytes()).hexdigest())
     return raw
 
 
@@ -101,13 +103,33 @@ def test_too_few_images(raw, tmp_path):
 )
 @pytest.mark.parametrize("file", [2, 3])
 def test_damaged_files(raw, tmp_path, file, content, offline):
-    (raw / MNIST_FILES[file]).write_bytes(content)
+    (raw / list(MNIST_FILES)[file]).write_bytes(content)
     message = refusal(tmp_path, train=False)
     assert str(raw) in message and "are damaged or are not MNIST's; remove them" in message
 
 
+def test_other_images_in_files_of_the_right_form(raw, tmp_path):
+    """One pixel is another; the files of training and test are swapped."""
+    path = raw / list(MNIST_FILES)[2]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    assert "are damaged or are not MNIST's; remove them" in refusal(tmp_path, train=False)
+    path.write_bytes(whole)
+    load_mnist(tmp_path, train=False)
+    for n in (0, 1):
+        (raw / list(MNIST_FILES)[n]).write_bytes((raw / list(MNIST_FILES)[n + 2]).read_bytes())
+    assert "are damaged or are not MNIST's; remove them" in refusal(tmp_path, train=True)
+
+
+def test_fingerprint():
+    a = Images(torch.arange(12, dtype=torch.uint8).view(3, 1, 2, 2), torch.tensor([0, 1, 2]))
+    others = [Images(a.images.clone(), a.labels.flip(0)), Images(a.images.flip(0), a.labels), a[:2]]
+    assert a.fingerprint() == Images(a.images.clone(), a.labels.clone()).fingerprint()
+    assert len({images.fingerprint() for images in [a, *others]}) == 4
+
+
 def test_as_many_labels_as_images(raw, tmp_path):
-    write_idx(raw / MNIST_FILES[3], np.zeros(9_999))
+    write_idx(raw / list(MNIST_FILES)[3], np.zeros(9_999))
     assert "are damaged" in refusal(tmp_path, train=False)
 
 
@@ -184,6 +206,17 @@ def test_the_generator_decides(ink):
 def test_every_image_is_changed_in_its_own_way(ink, amount):
     out = changed(ink[:1].repeat(20, 1, 1, 1), **{amount: 0.5})
     assert len({tuple(image.flatten().tolist()) for image in out}) == 20
+
+
+@pytest.mark.parametrize("part", [slice(0, 5), slice(5, 8)], ids=str)
+def test_a_part_is_augmented_as_in_the_whole_batch(digits, part):
+    images = to_float(digits.images[:8])
+    whole = augment(images, Augmentation(), torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(1)
+    torch.testing.assert_close(augment(images[part], Augmentation(), generator, part, 8), whole[part])
+    reference = torch.Generator().manual_seed(1)
+    augment(images, Augmentation(), reference)
+    assert torch.equal(generator.get_state(), reference.get_state())
 
 
 @pytest.mark.parametrize("draw", [1, -1])

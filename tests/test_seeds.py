@@ -8,8 +8,9 @@ from statistics import mean, stdev
 
 import pytest
 import torch
+from test_training import interrupt
 
-from capsnet.checkpoint import load_model, read_json
+from capsnet.checkpoint import ModelError, load_model, read_json
 from capsnet.configuration import recipe
 from capsnet.evaluation import evaluate_mnist
 from capsnet.seeds import train_seeds
@@ -72,9 +73,23 @@ def test_resuming_goes_on_where_it_stopped(config, digits, tmp_path, monkeypatch
     assert not (tmp_path / "parts" / "metrics.json").exists()
     lines.clear()
     train_seeds(config, 2, digits[:30], digits[30:], tmp_path / "parts", resume=True, log=lines.append)
-    assert sum(line.startswith("epoch") for line in lines) == 2, "the first seed is not trained again"
+    assert sum(line.startswith("epoch") for line in lines) == 1, "what was done is not trained again"
     for seed in (3, 4):
         assert same(weights(tmp_path / "whole" / f"seed-{seed}"), weights(tmp_path / "parts" / f"seed-{seed}"))
+
+
+def test_a_stopped_seed_is_not_overwritten_nor_one_before_it(config, digits, tmp_path, monkeypatch):
+    train_seeds(config, 1, digits[:30], digits[30:], tmp_path, log=quiet)
+    before = (tmp_path / "seed-3" / "checkpoint.safetensors").stat().st_mtime_ns
+    config.seed = 4
+    with monkeypatch.context() as patch:
+        interrupt(patch, 2)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, digits[:30], digits[30:], tmp_path / "seed-4", log=quiet)
+    config.seed = 3
+    with pytest.raises(ModelError, match="seed-4 holds a training that was stopped in epoch 1 of 2"):
+        train_seeds(config, 2, digits[:30], digits[30:], tmp_path, log=quiet)
+    assert (tmp_path / "seed-3" / "checkpoint.safetensors").stat().st_mtime_ns == before
 
 
 def script(name, monkeypatch):

@@ -1,15 +1,20 @@
 """The command line of training, `python train/train_mnist.py`."""
 
 import importlib.util
+import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from test_training import interrupt
 
+from capsnet import training
 from capsnet.checkpoint import load_model
-from capsnet.configuration import RECIPES, TrainingConfig, command, recipe
+from capsnet.configuration import OPTIONS, RECIPES, TrainingConfig, command, read_config, recipe
 from capsnet.data import Augmentation, DataError
 from capsnet.models import CONFIGS
 
@@ -53,11 +58,12 @@ def test_defaults_are_those_of_the_configuration(script):
         TrainingConfig(augmentation=Augmentation(shift=1.5, thickness=0.0), precision="fp32"),
         recipe("em-capsnet"),
         recipe("em-capsnet", epochs=2, loss="margin", shear=0.3),
+        recipe("capsnet-small", dataset="my/letters", input_size=32, drawings=True, start="runs/other"),
     ],
     ids=str,
 )
 def test_command_of_the_card_gives_the_configuration(script, config):
-    python, path, *arguments = command(config).split()
+    python, path, *arguments = shlex.split(command(config))
     assert (python, path) == ("python", "train/train_mnist.py")
     assert script.parse(arguments)[1] == config
 
@@ -120,9 +126,17 @@ def test_options(script):
         "--precision fp8",
         "--pen-share 1",
         "--m-plus 2",
+        "--m-plus 0.2 --m-minus 0.3",
+        "--drawings",
+        "--input-size 32",
+        "--dataset somewhere --input-size 4",
+        "--from nothing",
+        "--config nothing.json",
         "--stop-at-length nan",
         "--seed -1",
         "--max-batches -1",
+        "--checkpoint-minutes -1",
+        "--checkpoint-minutes nan",
         "--shift -1",
         "--scale 1",
         "--elastic inf",
@@ -136,6 +150,13 @@ def test_a_mistake_is_one_line_and_status_2(script, arguments, capsys):
     error = capsys.readouterr().err
     assert stop.value.code == 2
     assert error.count("\n") == 1 and "--help" in error, error
+
+
+def test_seeds_under_torchrun(script, monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit):
+        script.parse(["--seeds", "2"])
+    assert "use one of them" in capsys.readouterr().err
 
 
 def test_help_lists_every_option(script, capsys):
@@ -171,6 +192,36 @@ def test_a_result_folder_that_is_a_file(main, tmp_path, capsys):
     assert main("--out", tmp_path / "file") == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and str(tmp_path / "file") in error
+
+
+def test_a_training_that_was_stopped_is_not_overwritten(script, main, monkeypatch, tmp_path, capsys):
+    interrupt(monkeypatch, 1)
+    assert main("--out", tmp_path, "--epochs", 1) == 130
+    assert "--resume goes on" in capsys.readouterr().err
+    assert main("--out", tmp_path, "--epochs", 1) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "go on with --resume" in error
+    assert main("--out", tmp_path, "--epochs", 1, "--resume") == 0
+
+
+def test_a_training_that_diverges(main, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(training, "_class_loss", lambda *_: torch.tensor(torch.nan, requires_grad=True))
+    assert main("--out", tmp_path) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "step 1 of epoch 1" in error and "lower learning rate" in error
+
+
+def test_a_dry_run_trains_nothing(main, tmp_path, capsys):
+    assert main("--out", tmp_path / "none", "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert "epochs: 30" in text and "memory: about" in text and "steps: " in text and "floor time: " in text
+    assert not (tmp_path / "none").exists()
+
+
+def test_too_little_memory_is_said_before_the_first_step(script, main, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(script, "free_memory", lambda device: 2**21)
+    assert main("--out", tmp_path, "--epochs", 1) == 0
+    assert "GiB are free: " in capsys.readouterr().err
 
 
 def test_missing_data(script, main, monkeypatch, capsys):
@@ -220,4 +271,62 @@ def test_help_explains_every_setting(script, capsys):
         for name, value in vars(owner).items():
             if name != "augmentation":
                 said = script.descriptions(type(owner))[name]
-                assert len(said) > 5 and f"--{name.replace('_', '-')}" in text and f"(default: {value})" in text
+                assert len(said) > 5 and f"--{OPTIONS.get(name, name).replace('_', '-')}" in text
+                assert f"(default: {value})" in text
+
+
+def test_a_finished_folder_trains_again_from_its_own_files(main, script, tmp_path):
+    assert main("--out", tmp_path / "a", "--epochs", 1, "--shear", 0.3) == 0
+    settings = read_config(tmp_path / "a" / "training.json")
+    assert settings == recipe("small", epochs=1, shear=0.3, pen_pool=5, batch_size=16)
+    assert main("--out", tmp_path / "b", "--config", tmp_path / "a" / "training.json") == 0
+    for name in ("model.safetensors", "training.json", "config.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    config = script.parse(["--config", str(tmp_path / "a" / "training.json"), "--epochs", "7", "--shift", "1"])[1]
+    assert (config.model, config.epochs, config.augmentation.shift, config.augmentation.shear) == ("small", 7, 1, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"colour": "blue", "epochs": 3}', "has settings that this version does not know: colour; remove them"),
+        ('{"augmentation": {"twist": 1}}', "has settings that this version does not know: twist; remove them"),
+        ('{"epochs": "many"}', "epochs in {path} is 'many'; it must be of type int"),
+        ('{"epochs": 1.5}', "epochs in {path} is 1.5; it must be of type int"),
+        ('{"compile": 1}', "compile in {path} is 1; it must be of type bool"),
+        ('{"augmentation": 3}', "{path} is no configuration of a training"),
+        ("[]", "{path} is no configuration of a training"),
+        ("{", "{path} cannot be read as JSON"),
+        ('{"epochs": 0}', "epochs is 0; it must be at least 1"),
+        ('{"model": "oak"}', "model is 'oak'; choose one of"),
+    ],
+)
+def test_a_configuration_that_cannot_be(script, tmp_path, capsys, content, says):
+    path = tmp_path / "training.json"
+    path.write_text(content)
+    with pytest.raises(SystemExit):
+        script.parse(["--config", str(path)])
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and says.format(path=path) in error
+
+
+def test_whole_numbers_are_numbers(tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({"learning_rate": 1, "augmentation": {"shift": 2}}))
+    assert read_config(tmp_path / "x.json") == TrainingConfig(learning_rate=1.0, augmentation=Augmentation(shift=2.0))
+
+
+def test_two_processes_under_torchrun(shapes, tmp_path):
+    """The real command, on a folder of pictures."""
+    settings = "--model efficient-capsnet --epochs 1 --batch-size 8 --device cpu --precision fp32"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*torchrun, SCRIPT, *settings.split(), "--dataset", shapes, "--out", tmp_path / "out"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("epoch 1/1") == 1  # one speaks
+    model = load_model(tmp_path / "out")
+    assert model.info.class_names == ["circle", "cross", "square"]

@@ -13,7 +13,7 @@ from capsnet.configuration import TrainingConfig
 from capsnet.data import Augmentation, Images, to_float
 from capsnet.losses import margin_loss, spread_loss
 from capsnet.models import create_model
-from capsnet.run import CHECKPOINT
+from capsnet.run import CHECKPOINT, PREVIOUS
 from capsnet.training import evaluate, measure_pose_range, train, use_bf16
 
 STILL = Augmentation(shift=0, rotation=0, scale=0, shear=0, elastic=0, thickness=0)
@@ -25,8 +25,9 @@ def configuration(**changes):
     return TrainingConfig(**{**settings, **changes})
 
 
-def run(out, digits, resume=False, log=lambda line: None, **changes):
-    return train(configuration(**changes), digits, digits[:20], out, resume=resume, log=log)
+def run(out, digits, resume=False, log=lambda line: None, checkpoint_minutes=10, **changes):
+    options = {"resume": resume, "log": log, "checkpoint_minutes": checkpoint_minutes}
+    return train(configuration(**changes), digits, digits[:20], out, **options)
 
 
 def equal(a, b):
@@ -65,7 +66,7 @@ def test_result_folder(small, digits, tmp_path):
     lines = []
     model = run(tmp_path / "new" / "folder", digits, log=lines.append)
     out = tmp_path / "new" / "folder"
-    files = {"README.md", "config.json", "metrics.json", "model.safetensors", "training.json", CHECKPOINT}
+    files = {"README.md", "config.json", "metrics.json", "model.safetensors", "training.json", CHECKPOINT, PREVIOUS}
     assert {path.name for path in out.iterdir()} == files
     assert load_model(out).config == model.config == read_json(out / "config.json")
     settings = read_json(out / "training.json")
@@ -154,15 +155,15 @@ def test_a_run_cut_off_after_an_epoch_resumes_exactly(straight, digits, tmp_path
     assert equal(out, straight)
 
 
-def interrupt(monkeypatch, step, times=1):
-    """Ctrl-C while batch number `step` is on its way."""
+def interrupt(monkeypatch, step, times=1, number=signal.SIGINT):
+    """Ctrl-C, or another signal, while batch number `step` is on its way."""
     augment, seen = training.augment, []
 
     def counted(*arguments):
         seen.append(1)
         if len(seen) == step:
             for _ in range(times):
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(number)
         return augment(*arguments)
 
     monkeypatch.setattr(training, "augment", counted)
