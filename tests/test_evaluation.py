@@ -225,7 +225,9 @@ def test_robustness_of_a_model_elsewhere_lies_beside_it(evaluate, small, digits,
     from capsnet.training import train
 
     monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
-    train(TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, tmp_path / "mine", log=lambda line: None)
+    train(
+        TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, tmp_path / "mine", log=lambda line: None
+    )
     assert evaluate("--model", tmp_path / "mine", "--suite", "robustness", "--data-dir", tmp_path) == 0
     page = (tmp_path / "mine" / "robustness.md").read_text()
     assert page.count("\n| ") == 2 and "| mine | " in page and "–" in page  # neither affine digits nor calibration yet
