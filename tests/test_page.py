@@ -80,9 +80,9 @@ SCRIBBLE = [[[40, 40], [240, 60], [50, 90], [230, 120], [60, 150], [240, 180], [
 def test_what_is_no_digit_is_said_to_be_none(networks):
     shown = page.respond(networks, on("capsnet", kind="strokes", strokes=SCRIBBLE))
     bars = shown["lengths"]
-    assert bars["sentence"] == "This does not look like a digit." and bars["suspects"] == []
+    assert words.say(bars["sentence"]) == "This does not look like a digit." and bars["suspects"] == []
     nearest = bars["digit"]
-    assert bars["detail"].startswith(
+    assert words.say(bars["detail"]).startswith(
         f"Nearest is the {nearest}, {bars['figures'][nearest]}, but what its capsule draws"
     )
     assert shown["tweak"]["poses"] and bars["pictures"]  # what each capsule draws shows why
@@ -130,7 +130,8 @@ def test_an_unusable_sheet_gives_a_sentence(networks, sheet, part):
     assert shown["seen"] == shown["tweak"] == {}
     bars = shown["lengths"]
     assert bars["lengths"] == [0.0] * 10 and bars["digit"] is None
-    assert part in bars["sentence"] and bars["sentence"].endswith(".") and "\n" not in bars["sentence"]
+    sentence = words.say(bars["sentence"])
+    assert part in sentence and sentence.endswith(".") and "\n" not in sentence
 
 
 def test_huge_drawings_are_answered_in_time(networks):
@@ -183,7 +184,8 @@ def test_all_networks_that_read_the_same(model, monkeypatch, capsys):
 def test_the_choice_has_groups_in_order(model):
     html = networks_of.choice({"<mine>": model, "em-capsnet": model, "capsnet": model})
     places = [
-        html.index(part) for part in (words.PUBLISHED, 'value="capsnet"', words.ROUTINGS, "EM routing", words.OWN)
+        html.index(part)
+        for part in (words.PUBLISHED, 'value="capsnet"', words.ROUTINGS, "network.em-capsnet.title", words.OTHERS)
     ]
     assert places == sorted(places)
     assert 'value="&lt;mine&gt;"' in html and "<mine>" not in html
@@ -191,8 +193,10 @@ def test_the_choice_has_groups_in_order(model):
 
 def test_every_network_in_the_repository_is_described():
     assert set(capsnet.available_models()) <= words.NETWORKS.keys() <= CONFIGS.keys()
-    for group, title, about in words.NETWORKS.values():
-        assert group in words.GROUPS and title and about.endswith(".")
+    for name in words.NETWORKS:
+        group, title, about = words.network(name)
+        assert group in words.GROUPS and words.say(title) and words.say(about).endswith(".")
+    assert words.network("mine") == (words.OTHERS, "mine", "")
 
 
 def test_compared_networks_say_what_they_say_alone(networks):
@@ -276,8 +280,9 @@ def test_votes_are_the_evidence(networks):
         assert torch.allclose(torch.tensor(shown_round["against"]), -evidence.clamp_max(0).sum(0), atol=1e-3)
         places = torch.tensor(shown_round["places"])
         assert places.shape == (10, 6, 6) and torch.allclose(places.sum((1, 2)), balance, atol=0.02)
-    assert shown["about"] == (
-        "In this network 1,152 capsules vote, 32 at each of 6 × 6 places; each sees 17 × 17 pixels." + words.AGREE
+    assert words.say(shown["about"]) == (
+        "In this network 1,152 capsules vote, 32 at each of 6 × 6 places; each sees 17 × 17 pixels."
+        " From round to round, votes that agree with the others count more."
     )
 
 
@@ -285,11 +290,12 @@ def test_capsules_that_see_everything_say_so(networks):
     shown = votes.count(networks, on("other", kind="strokes", strokes=SEVEN))
     assert len(shown["rounds"]) == 1 and shown["each"] == 12
     places = "In this network 48 capsules vote, 12 at each of 2 × 2 places"
-    assert shown["about"] == f"{places}; each sees 25 × 25 pixels, nearly the whole drawing."
+    assert words.say(shown["about"]) == f"{places}; each sees 25 × 25 pixels, nearly the whole drawing."
     whole = "In this network 16 capsules vote; each sees 27 × 27 pixels, nearly the whole drawing."
-    assert words.voters(16, (1, 1), 27) == whole
+    assert words.say(words.voters(16, (1, 1), 27)) == whole
     assert (
-        words.voters(36, (6, 6), 17) == "In this network 36 capsules vote, at 6 × 6 places; each sees 17 × 17 pixels."
+        words.say(words.voters(36, (6, 6), 17))
+        == "In this network 36 capsules vote, at 6 × 6 places; each sees 17 × 17 pixels."
     )
 
 
@@ -299,21 +305,25 @@ def test_capsules_that_see_everything_say_so(networks):
         (None, "There is no model"),
         ("x", "There is no model"),
         (on("nobody", kind="sample", index=1), "There is no model 'nobody'"),
-        (on("capsnet", kind="strokes", strokes=[]), words.UNVOTED),
+        (on("capsnet", kind="strokes", strokes=[]), "Nobody has voted yet"),
         (on("capsnet"), "This is no sheet"),
         (on("capsnet", kind="file", data=""), "The file is empty"),
     ],
 )
 def test_nobody_votes_on_an_unusable_sheet(networks, sheet, why):
     shown = votes.count(networks, sheet)
-    assert shown.keys() == {"why"} and shown["why"].startswith(why)
+    assert shown.keys() == {"why"} and words.say(shown["why"]).startswith(why)
 
 
 def test_votes_for_matrix_capsules_have_one_sign(networks):
     torch.manual_seed(0)
     networks = {**networks, "em": capsnet.create_model("em-capsnet").eval()}
     shown = votes.count(networks, on("em", kind="strokes", strokes=SEVEN))
-    assert shown["about"].endswith(words.MATRICES) and np.shape(shown["rounds"][0]["places"]) == (10, 9, 9)
+    assert shown["about"]["counts"] == words.message("votes.matrices") and np.shape(shown["rounds"][0]["places"]) == (
+        10,
+        9,
+        9,
+    )
     for one in shown["rounds"]:
         assert all(min(a, b) == 0 for a, b in zip(one["for"], one["against"], strict=True))
 
@@ -332,8 +342,8 @@ def test_a_pair_is_read_as_each_sheet_alone(networks):
     shown = morph.show(networks, on("capsnet", **PAIR))
     one, other = (page.respond(networks, on("capsnet", **PAIR[key]))["tweak"] for key in ("a", "b"))
     assert shown["digits"] == [one["digit"], other["digit"]] == [7, 2]
-    assert shown["says"] == "From a 7 to a 2: move the slider, or play."
-    assert words.way("8", "8").startswith("From one 8 to another:")
+    assert words.say(shown["says"]) == "From a 7 to a 2: move the slider, or play."
+    assert words.say(words.way("8", "8")).startswith("From one 8 to another:")
     assert shown["seen"] == pixels.encode(torch.stack([pad.read_sheet(PAIR["a"]), pad.read_sheet(TWO)]))
     frames = bytes_of(shown["frames"])
     assert len(frames) == morph.STEPS
@@ -347,8 +357,8 @@ def test_style_is_a_pose_for_the_sliders(networks, model):
     asked_for = tweak.picture(networks, ["capsnet", 2, style["pose"]])
     assert np.abs(bytes_of(style["picture"]) - bytes_of(asked_for)).max() <= 1
     shared = model.pose_directions["7"].keys() & model.pose_directions["2"].keys()
-    assert style["found"] and style["says"].startswith("Taken over, as far as a 2 goes: thickness, slant")
-    assert all(name in style["says"] for name in shared)
+    assert style["found"] and words.say(style["says"]).startswith("Taken over, as far as a 2 goes: thickness, slant")
+    assert all(name in words.say(style["says"]) for name in shared)
     alone = morph.show(networks, on("capsnet", a=TWO, b=TWO))
     own = page.respond(networks, on("capsnet", **TWO))["tweak"]["poses"][2]
     assert alone["style"]["pose"] == pytest.approx(own, abs=0.0011)  # it has its own style already
@@ -356,7 +366,7 @@ def test_style_is_a_pose_for_the_sliders(networks, model):
 
 def test_a_network_that_was_not_measured_has_no_style(networks):
     style = morph.show(networks, on("other", **PAIR))["style"]
-    assert not style["found"] and style["says"] == words.UNSTYLED
+    assert not style["found"] and style["says"] == words.message("morph.unstyled")
 
 
 def test_a_film_goes_there_and_back(networks):
@@ -388,12 +398,13 @@ def test_a_film_goes_there_and_back(networks):
 def test_an_unusable_pair_gives_a_sentence(networks, request_, why):
     for answer_of in (morph.show, morph.animate):
         shown = answer_of(networks, request_)
-        assert shown.keys() == {"why"} and shown["why"].startswith(why) and shown["why"].endswith(".")
+        assert shown.keys() == {"why"} and words.say(shown["why"]).startswith(why)
+        assert words.say(shown["why"]).endswith(".")
 
 
 def test_what_was_taken_over_is_listed():
-    assert words.style(("slant",), "8") == "Taken over, as far as an 8 goes: slant."
-    assert words.style(("thickness", "slant", "loop"), "0").endswith(": thickness, slant and loop.")
+    assert words.say(words.style(("slant",), "8")) == "Taken over, as far as an 8 goes: slant."
+    assert words.say(words.style(("thickness", "slant", "loop"), "0")).endswith(": thickness, slant and loop.")
 
 
 # ---- small parts
@@ -439,7 +450,8 @@ NAMES = list("0123456789")
     ],
 )
 def test_verdict(numbers, suspects, sentence, detail):
-    assert words.verdict([numbers.get(k, 0.05) for k in range(10)], NAMES) == (suspects, sentence, detail)
+    found, *said = words.verdict([numbers.get(k, 0.05) for k in range(10)], NAMES)
+    assert (found, *map(words.say, said)) == (suspects, sentence, detail)
 
 
 def test_sentence_and_bars_round_alike(model):
@@ -457,7 +469,7 @@ def test_sentence_and_bars_round_alike(model):
         lengths_of = poses.norm(dim=-1)
         suspects, sentence, detail = words.verdict(lengths_of.tolist(), NAMES)
         said = answer.Answer(lengths=lengths_of, suspects=suspects, sentence=sentence, detail=detail, **rest)
-        assert f"is {lengths.show(said)['figures'][7]} long" in detail
+        assert f"is {lengths.show(said)['figures'][7]} long" in words.say(detail)
 
 
 def test_ranges_are_low_and_high_of_each_number():
@@ -483,11 +495,14 @@ def test_sliders_say_what_they_do():
     def effect(*names, **changes):
         return {"names": list(names), "changes": changes, "strength": 2.0}
 
-    assert words.move(effect("thickness", thickness=0.7, slant=-0.1)) == "thicker"
-    assert words.move(effect("thickness", "slant", thickness=-0.7, slant=-0.3)) == "thinner, leans left"
-    assert words.move(effect(width=1.0)) == ""
-    assert words.MOVES.keys() == PROPERTIES.keys()
-    assert len(set(sum(words.MOVES.values(), ()))) == 2 * len(PROPERTIES)
+    assert words.say(words.move(effect("thickness", thickness=0.7, slant=-0.1))) == "thicker"
+    assert words.say(words.move(effect("thickness", "slant", thickness=-0.7, slant=-0.3))) == "thinner, leans left"
+    assert words.move(effect(width=1.0)) == []
+    for language in ("en", "zh"):
+        every = {
+            words.say(words.move(effect(name, **{name: sign})), language) for name in PROPERTIES for sign in (-1, 1)
+        }
+        assert len(every) == 2 * len(PROPERTIES)
 
 
 def test_sliders_know_how_to_move_one_property(model):
@@ -502,6 +517,7 @@ def test_sliders_know_how_to_move_one_property(model):
 
 def test_without_measured_poses_sliders_say_nothing():
     untrained = capsnet.create_model("capsnet-small")
-    assert tweak.does(untrained) == [[""] * 16] * 10 and tweak.moves(untrained) == [{}] * 10
+    assert tweak.does(untrained) == [[[]] * 16] * 10 and tweak.moves(untrained) == [{}] * 10
     untrained.pose_effects = {str(k): [{"names": ["loop"], "changes": {"loop": k - 4.5}}] * 16 for k in range(10)}
-    assert tweak.does(untrained) == [["smaller loop"] * 16] * 5 + [["larger loop"] * 16] * 5
+    said = [[words.say(does) for does in row] for row in tweak.does(untrained)]
+    assert said == [["smaller loop"] * 16] * 5 + [["larger loop"] * 16] * 5

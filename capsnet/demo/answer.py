@@ -28,8 +28,8 @@ class Answer:
     digit: int  # the longest capsule
     known: bool  # whether the image looks like a digit at all
     suspects: list[int]  # the digits that the sentence names
-    sentence: str  # which digit
-    detail: str  # how sure
+    sentence: dict  # which digit: a message, see words.py
+    detail: dict  # how sure
     seconds: float  # from the image to lengths and poses
 
 

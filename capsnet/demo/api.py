@@ -87,7 +87,7 @@ def read(model, prepare) -> dict:
         "digit": answer.digit if answer.known else None,
         "lengths": answer.lengths.tolist(),
         "pose": answer.poses[answer.digit].tolist(),
-        "reason": None if answer.known else words.unlike(model.info.class_names[answer.digit]),
+        "reason": None if answer.known else words.say(words.unlike(model.info.class_names[answer.digit])),
     }
 
 

@@ -1,7 +1,7 @@
 // The same drawing through every network.
 const table = element.querySelector("tbody"), rows = [...table.rows], status = element.querySelector("[role=status]");
 
-function show(answers, words) {
+function show(answers, message) {
   const canvases = rows.map((row) => row.querySelector("canvas"));
   canvases.forEach((canvas, i) => {
     canvas.className = `screen digit digit-${answers[i] ? answers[i].digit % 10 : "none"}`;
@@ -13,11 +13,12 @@ function show(answers, words) {
       bar.style.setProperty("--length", lengths?.[k] ?? 0);
       bar.classList.toggle("winner", k === digit);
     });
-    spectrum.ariaLabel = figures ? `Lengths: ${figures.map((f, k) => `${props.names[k]} ${f}`).join(", ")}` : "No lengths yet";
-    row.querySelector(".says").textContent = sentence ?? "";
+    const read = figures?.map((figure, k) => `${props.names[k]} ${figure}`);
+    words.say(spectrum, read ? { say: "compare.figures", figures: read } : { say: "compare.no_lengths" }, "aria-label");
+    words.say(row.querySelector(".says"), sentence);
     row.querySelector(".took").textContent = took ?? "";
   });
-  status.textContent = words;
+  words.say(status, message);
 }
 
 const view = whileInView(table, (asked) => ask(asked));
@@ -25,9 +26,9 @@ const ask = asker(table, (asked) => server.compare(plain(asked)), {
   answered(answers, asked) {
     if (!view.isNewest(asked)) return;
     view.finish(asked);
-    show(answers, answers.length ? "" : props.empty);
+    show(answers, answers.length ? null : { say: "compare.empty" });
   },
-  failed: (asked) => view.isNewest(asked) && show([], props.silence),
+  failed: (asked) => view.isNewest(asked) && show([], { say: "silence.sentence" }),
   wanted: view.wants,
   patience: patienceFor,
 });
@@ -46,4 +47,4 @@ for (const row of rows) {
 document.addEventListener("network", ({ detail }) => mark(detail));
 document.addEventListener("sheet", ({ detail }) => view.turnTo(detail));
 mark(props.network);
-show([], props.empty);
+show([], { say: "compare.empty" });

@@ -13,8 +13,10 @@ from .pixels import encode, read
 
 ROW = """
 <tr data-network="{name}">
-  <th scope="row"><button type="button" aria-label="Go on with {title}">{title}</button> <span>{about}</span></th>
-  <td><span class="spectrum" role="img" aria-label="No lengths yet">{bars}</span></td>
+  <th scope="row">
+    <button type="button" data-say-aria-label="{choose}" data-say="{title}"></button> <span data-say="{about}"></span>
+  </th>
+  <td><span class="spectrum" role="img" data-say-aria-label="compare.no_lengths">{bars}</span></td>
   <td><canvas class="screen" width="28" height="28" aria-hidden="true"></canvas></td>
   <td class="says"></td>
   <td class="took"></td>
@@ -36,24 +38,21 @@ def build(networks: dict) -> gr.HTML:
     )
     rows = "".join(row(name, bars) for name in networks)
     return gr.HTML(
-        html_template=read("compare.html")
-        .replace("ROWS", rows)
-        .replace("LABELS", labels)
-        .replace("COMPARE", words.COMPARE),
+        html_template=read("compare.html").replace("ROWS", rows).replace("LABELS", labels),
         js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "compare.js"),
         server_functions=[compare],
         apply_default_css=False,
         elem_id="compare",
         network=first,
         names=names,
-        empty=words.NOTHING,
-        silence=words.SILENCE[0],
     )
 
 
 def row(name: str, bars: str) -> str:
     _, title, about = words.network(name)
-    return ROW.format(name=escape(name), title=escape(title), about=escape(about), bars=bars)
+    choose = words.attribute(words.message("compare.choose", title=title))
+    said = {"title": words.attribute(title), "about": words.attribute(about), "choose": choose}
+    return ROW.format(name=escape(name), bars=bars, **said)
 
 
 def through_all(networks: dict, sheet) -> list[dict]:

@@ -12,7 +12,7 @@ let kept = []; // the same, the last one first
 let isBusy = false; // a stroke is being drawn, whose answers are not those of `now`
 let wish = null; // {sheet, bent}: what the sliders are to show of a drawing that comes back, until it has been read
 
-const say = (text) => (status.textContent = text);
+const say = (message) => words.say(status, message);
 const tell = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 
 function isSame(one, other) {
@@ -30,7 +30,7 @@ function turnTo(sheet) {
   }
   now = isEmpty(sheet) ? null : { ...now, sheet };
   address.hidden = true;
-  say("");
+  say(null);
   offer();
 }
 
@@ -45,7 +45,7 @@ function tile(drawing) {
   const canvas = Object.assign(document.createElement("canvas"), { className: "screen", width: SIDE, height: SIDE });
   back.type = "button";
   back.className = `digit digit-${drawing.digit % 10}`;
-  back.ariaLabel = `Go on with this drawing, read as ${props.names[drawing.digit]}`;
+  words.say(back, { say: "keep.back", name: props.names[drawing.digit] }, "aria-label");
   back.append(canvas);
   back.addEventListener("click", () => goOn(drawing.sheet, drawing.bent));
   item.append(back);
@@ -124,7 +124,7 @@ function open() {
   try {
     goOn(...read(location.hash.slice(MARK.length)));
   } catch {
-    say(props.broken);
+    say({ say: "keep.broken" });
   }
 }
 
@@ -136,17 +136,17 @@ function open() {
 window.addEventListener("hashchange", open);
 
 button("link").addEventListener("click", async () => {
-  if (now.sheet.kind === "file") return say(props.unlinked);
+  if (now.sheet.kind === "file") return say({ say: "keep.unlinked" });
   const link = `${location.href.split("#")[0]}${MARK}${write(now)}`;
   history.replaceState(history.state, "", link);
   try {
     await navigator.clipboard.writeText(link);
-    say(props.copied);
+    say({ say: "keep.copied" });
   } catch {
     address.value = link;
     address.hidden = false;
     address.select();
-    say(props.select);
+    say({ say: "keep.select" });
   }
 });
 

@@ -2,7 +2,7 @@
 
 import gradio as gr
 
-from . import examples, words
+from . import examples
 from .pixels import read
 
 
@@ -14,7 +14,7 @@ def build(networks: dict, panels: int) -> gr.HTML:
     first, *_ = networks
     info = networks[first].info
     return gr.HTML(
-        html_template=read("keep.html").replace("KEEP", words.STRIP),
+        html_template=read("keep.html"),
         js_on_load=read("paint.js", "ask.js", "sheet.js", "save.js", "keep.js"),
         apply_default_css=False,
         elem_id="keep",
@@ -23,5 +23,4 @@ def build(networks: dict, panels: int) -> gr.HTML:
         names=info.class_names,
         size=info.pose_size,
         samples=len(examples.digits()["labels"]),
-        **words.SHARED,
     )

@@ -11,12 +11,12 @@ function show({ lengths, figures, digit, suspects, sentence, detail, pictures })
     bar.querySelector(".value").textContent = figures[k];
     bar.classList.toggle("winner", k === digit);
     bar.disabled = digit === null;
-    bar.setAttribute("aria-label", `Capsule ${bar.dataset.name}, length ${figures[k]}: bend its pose`);
+    words.say(bar, { say: "lengths.bar", name: bar.dataset.name, figure: figures[k] }, "aria-label");
   });
   verdict.classList.toggle("error", digit === null && !detail);
   verdict.querySelector(".marks").replaceChildren(...(suspects.length ? suspects : [null]).map(mark));
-  write(verdict.querySelector("strong"), sentence);
-  write(verdict.querySelector("p span"), detail);
+  words.say(verdict.querySelector("strong"), sentence);
+  words.say(verdict.querySelector("p span"), detail);
 }
 
 function mark(k) {
@@ -24,11 +24,6 @@ function mark(k) {
   tile.className = `digit digit-${k === null ? "none" : k % 10}`;
   tile.textContent = k === null ? "?" : bars[k].dataset.name;
   return tile;
-}
-
-// Only what changed, so that a screen reader says it once.
-function write(place, text) {
-  if (place.textContent !== text) place.textContent = text;
 }
 
 bars.forEach((bar, k) =>

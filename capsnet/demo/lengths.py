@@ -25,8 +25,8 @@ def build(networks: dict) -> gr.HTML:
     bars = "".join(BAR.format(k=k, hue=k % 10, name=escape(name)) for k, name in enumerate(class_names))
     page = read("lengths.html").replace("BARS", bars).replace("CHOICE", choice(networks))
     return gr.HTML(
-        blank(*words.EMPTY, len(class_names)),
-        html_template=page.replace("CAPSULE", words.CAPSULE).replace("LENGTH", words.LENGTH),
+        blank(*words.empty(), len(class_names)),
+        html_template=page,
         js_on_load=read("paint.js", "lengths.js", "networks.js"),
         apply_default_css=False,
         elem_id="lengths",
@@ -47,7 +47,7 @@ def show(answer: Answer) -> dict:
     }
 
 
-def blank(sentence: str, detail: str, count: int) -> dict:
+def blank(sentence, detail, count: int) -> dict:
     """The panel without an answer: no length, no winner, and why."""
     return {
         "lengths": [0.0] * count,

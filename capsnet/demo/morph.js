@@ -18,23 +18,20 @@ const ask = asker(place, ({ network, a, b }) => server.morph({ network, a, b: pl
     view.finish(asked);
     if (answer.why) return show(null, answer.why);
     portray(0, answer);
-    if (asked.b === source) show(null, props.kept);
+    if (asked.b === source) show(null, { say: "morph.kept" });
     else show({ ...answer, asked, frames: decode(answer.frames) }, answer.says);
   },
-  failed: (asked) => view.isNewest(asked) && show(null, props.silence),
+  failed: (asked) => view.isNewest(asked) && show(null, { say: "silence.sentence" }),
   wanted: view.wants,
   patience,
 });
 
-// Only what is new, so that a screen reader says it once.
-function say(text) {
-  if (status.textContent !== text) status.textContent = text;
-}
+const say = (message) => words.say(status, message);
 
 const picture = (pictures, number) => pictures.subarray(number * SIDE * SIDE, (number + 1) * SIDE * SIDE);
 const nameOf = (which) => props.names[pair.digits[which]];
 
-function show(answer, words) {
+function show(answer, message) {
   stop();
   pair = answer;
   const digit = pair?.digits[1], name = props.names[digit];
@@ -42,14 +39,14 @@ function show(answer, words) {
   portray(1, pair);
   paint(redrawn, pair && picture(pair.frames, last));
   paint(styled, pair && decode(pair.style.picture));
-  redrawn.ariaLabel = pair ? `The ${name} that the decoder draws of B's pose` : "No picture yet";
-  styled.ariaLabel = pair ? `The ${name} in the style of A` : "No picture yet";
-  says.textContent = pair?.style.says ?? "";
+  words.say(redrawn, { say: pair ? "morph.redrawn_label" : "tweak.none", name }, "aria-label");
+  words.say(styled, { say: pair ? "morph.styled_label" : "tweak.none", name }, "aria-label");
+  words.say(says, pair?.style.says);
   for (const name of ["play", "film"]) button(name).disabled = !pair;
   button("bend").disabled = !pair?.style.found;
   slider.disabled = !pair;
   draw();
-  say(words);
+  say(message);
 }
 
 function tint(figure, digit) {
@@ -62,8 +59,8 @@ function portray(which, answer) {
   const digit = answer?.digits[which], name = props.names[digit];
   tint(figure, digit);
   paint(canvas, answer ? picture(decode(answer.seen), which) : null);
-  canvas.ariaLabel = answer ? `${letter} as the network sees it` : `${letter}: no drawing yet`;
-  figure.querySelector("figcaption").textContent = answer ? `${letter}, read as ${name}` : letter;
+  words.say(canvas, { say: answer ? "morph.as_seen" : "morph.undrawn", letter }, "aria-label");
+  words.say(figure.querySelector("figcaption"), answer ? { say: "morph.read", letter, name } : letter);
 }
 
 // ---- between the two
@@ -74,8 +71,9 @@ function draw() {
   const [from, to] = figures.map((figure) => getComputedStyle(figure.querySelector("canvas")).color);
   stage.style.color = `color-mix(in oklab, ${from}, ${to} ${100 * share}%)`;
   paint(stage, pair && picture(pair.frames, Number(slider.value)));
-  stage.ariaLabel = pair ? `A picture between the ${nameOf(0)} and the ${nameOf(1)}` : "No picture yet";
-  slider.ariaValueText = pair ? `${Math.round(100 * share)} of 100 from the ${nameOf(0)} to the ${nameOf(1)}` : "";
+  const ends = pair && { one: nameOf(0), other: nameOf(1) };
+  words.say(stage, { say: pair ? "morph.between" : "tweak.none", ...ends }, "aria-label");
+  words.say(slider, pair && { say: "morph.share", share: Math.round(100 * share), ...ends }, "aria-valuetext");
 }
 
 // There and back, from where the slider stands, until somebody stops it.
@@ -90,14 +88,14 @@ function play() {
     draw();
   };
   playing = requestAnimationFrame(tick);
-  button("play").textContent = "Stop";
+  words.say(button("play"), { say: "morph.stop" });
 }
 
 function stop() {
   if (!playing) return;
   cancelAnimationFrame(playing);
   playing = 0;
-  button("play").textContent = "Play";
+  words.say(button("play"), { say: "morph.play" });
 }
 
 for (const kind of ["input", "pointerdown", "keydown"]) slider.addEventListener(kind, stop);
@@ -109,9 +107,9 @@ const film = asker(button("film"), ({ network, a, b }) => server.film({ network,
   answered({ why, name, gif }) {
     if (why) return say(why);
     save(new Blob([decode(gif)], { type: "image/gif" }), name);
-    say(`Saved as ${name}.`);
+    say({ say: "morph.saved", name });
   },
-  failed: () => say(props.silence),
+  failed: () => say({ say: "silence.sentence" }),
   patience,
 });
 button("film").addEventListener("click", () => film(pair.asked));
@@ -122,7 +120,7 @@ button("bend").addEventListener("click", () => {
   if (place.classList.contains("stale")) return;
   const { asked, digits, style } = pair;
   document.dispatchEvent(new CustomEvent("bend", { detail: { network: asked.network, digit: digits[1], pose: style.pose } }));
-  say(props.styled);
+  say({ say: "morph.taken" });
 });
 
 // ---- the two sheets
@@ -135,7 +133,7 @@ function renew() {
   button("keep").disabled = !drawn;
   if (a && drawn) return;
   view.finish(null);
-  show(null, a ? props.kept : drawn ? props.keep : props.unkept);
+  show(null, { say: a ? "morph.kept" : drawn ? "morph.keep" : "morph.unkept" });
 }
 
 button("keep").addEventListener("click", () => {
@@ -156,4 +154,4 @@ document.addEventListener("network", ({ detail }) => {
 });
 slider.max = last;
 slider.value = last / 2;
-show(null, props.unkept);
+show(null, { say: "morph.unkept" });

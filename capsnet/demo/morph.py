@@ -20,6 +20,14 @@ STEPS = 31  # pictures from one pose to the other, both included
 FRAME, REST = 60, 600  # ms that the film shows a picture, and each end
 
 
+class UnreadableSheet(ValueError):
+    """Sheet A or B cannot be read, and why."""
+
+    def __init__(self, letter: str, error: ValueError):
+        super().__init__(f"{letter}: {error}")
+        self.letter, self.error = letter, error
+
+
 @dataclass
 class Pair:
     """What a network reads on two sheets, A and B."""
@@ -57,7 +65,7 @@ def build(networks: dict) -> gr.HTML:
     first, *_ = networks
     info = networks[first].info
     return gr.HTML(
-        html_template=read("morph.html").replace("MORPH", words.MORPH).replace("STYLE", words.STYLE),
+        html_template=read("morph.html"),
         js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "save.js", "morph.js"),
         server_functions=[morph, film],
         apply_default_css=False,
@@ -65,18 +73,13 @@ def build(networks: dict) -> gr.HTML:
         network=first,
         names=info.class_names,
         steps=STEPS,
-        unkept=words.UNKEPT,
-        keep=words.KEEP,
-        kept=words.KEPT,
-        styled=words.STYLED,
-        silence=words.SILENCE[0],
     )
 
 
 def read_pair(networks: dict, request) -> Pair:
     """Read both sheets of a request {"network", "a", "b"}, see `pad.read_sheet`, in one forward pass.
 
-    Raises ValueError with one sentence where there is no such network or a sheet cannot be read.
+    Raises ValueError with one sentence where there is no such network, UnreadableSheet where a sheet cannot be read.
     """
     request = request if isinstance(request, dict) else {}
     model = named(networks, request.get("network"))
@@ -85,7 +88,7 @@ def read_pair(networks: dict, request) -> Pair:
         try:
             images.append(pad.read_sheet(request.get(key)))
         except ValueError as error:
-            raise ValueError(f"{key.upper()}: {error}") from None
+            raise UnreadableSheet(key.upper(), error) from None
     images = torch.stack(images)
     with torch.inference_mode():
         out = model(images)
@@ -94,12 +97,19 @@ def read_pair(networks: dict, request) -> Pair:
     return Pair(model, images, digits.tolist(), torch.tensor(rounded(poses)))
 
 
+def why(error: ValueError):
+    """The message of what `read_pair` raises."""
+    if isinstance(error, UnreadableSheet):
+        return words.message("morph.unreadable", letter=error.letter, why=words.of_error(error.error))
+    return words.of_error(error)
+
+
 def show(networks: dict, request) -> dict:
     """What the panel shows of a request as in `read_pair`, or "why" there is nothing to show."""
     try:
         pair = read_pair(networks, request)
     except ValueError as error:
-        return {"why": str(error)}
+        return {"why": why(error)}
     pose, properties = pair.styled()
     names = [pair.model.info.class_names[digit] for digit in pair.digits]
     return {
@@ -121,7 +131,7 @@ def animate(networks: dict, request) -> dict:
     try:
         pair = read_pair(networks, request)
     except ValueError as error:
-        return {"why": str(error)}
+        return {"why": why(error)}
     there = [to_png(frame) for frame in pair.frames()]
     back = there[-2:0:-1]
     between = [FRAME] * (STEPS - 2)

@@ -2,10 +2,10 @@
 {
   const choice = element.querySelector("select"), about = element.querySelector(".about-network");
   const tell = () => {
-    const { label, dataset } = choice.selectedOptions[0];
-    about.hidden = !dataset.about;
-    about.querySelector("strong").textContent = `${label}:`;
-    about.querySelector("span").textContent = dataset.about;
+    const { title, about: text } = JSON.parse(choice.selectedOptions[0].dataset.network);
+    about.hidden = !text;
+    words.say(about.querySelector("strong"), { say: "lengths.about", title });
+    words.say(about.querySelector("span"), text);
   };
   choice.value = props.network;
   tell();

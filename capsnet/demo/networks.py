@@ -51,7 +51,7 @@ def choice(networks: dict) -> str:
         return words.network(name)[0]
 
     options = "".join(
-        f'<optgroup label="{escape(title)}">{"".join(map(_option, names))}</optgroup>'
+        f'<optgroup data-say-label="{title}">{"".join(map(_option, names))}</optgroup>'
         for title, names in groupby(sorted(networks, key=lambda name: words.GROUPS.index(group(name))), group)
     )
     return read("networks.html").replace("OPTIONS", options)
@@ -59,4 +59,5 @@ def choice(networks: dict) -> str:
 
 def _option(name: str) -> str:
     _, title, about = words.network(name)
-    return f'<option value="{escape(name)}" data-about="{escape(about)}">{escape(title)}</option>'
+    said = words.attribute({"title": title, "about": about})
+    return f'<option value="{escape(name)}" data-network="{said}" data-say="{words.attribute(title)}"></option>'

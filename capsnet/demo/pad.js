@@ -24,13 +24,13 @@ function draw() {
   element.querySelector(".hint").hidden = !isBlank();
   button("undo").disabled = !past.length;
   button("clear").disabled = isBlank();
-  caption.textContent = sheet.caption ?? "";
+  words.say(caption, sheet.caption);
 }
 
 // How far a file is; nothing is said of strokes, and a sample has said all from the start.
-function note(about, text) {
-  if (about.kind === "file") about.caption = text;
-  caption.textContent = sheet.caption ?? "";
+function note(about, message) {
+  if (about.kind === "file") about.caption = message;
+  words.say(caption, sheet.caption);
 }
 
 function trace(points) {
@@ -64,14 +64,14 @@ const read = asker(canvas, ({ asked, by }) => server.answer({ network: by, ...pl
   },
   failed({ asked }) {
     show(props.silence);
-    if (asked.kind === "file") note(asked, `${asked.name} is not read yet.`);
+    if (asked.kind === "file") note(asked, { say: "pad.unread", name: asked.name });
   },
   wanted: ({ asked, by }) => asked === sheet && by === network,
   patience: ({ asked }) => patienceFor(asked),
 });
 
 function send() {
-  note(sheet, `Reading ${sheet.name}…`);
+  note(sheet, { say: "pad.reading", name: sheet.name });
   read({ asked: sheet, by: network });
   draw();
   document.dispatchEvent(new CustomEvent("sheet", { detail: stroke ? null : sheet }));
@@ -171,10 +171,10 @@ const pick = asker(button("sample"), ({ previous, index }) => server.sample({ pr
     if (deed !== deeds) return;
     const picture = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
     paint(picture, decode(pixels), getComputedStyle(canvas).color);
-    turnTo({ kind: "sample", index, picture, caption: `MNIST test digit ${number}. Right answer: ${label}.` });
+    turnTo({ kind: "sample", index, picture, caption: { say: "pad.sampled", number, label } });
   },
   failed({ deed }) {
-    if (deed === deeds) caption.textContent = "The server cannot be reached: try again later.";
+    if (deed === deeds) words.say(caption, { say: "pad.unreachable" });
   },
 });
 button("sample").addEventListener("click", () => pick({ deed: begin(), previous: sheet.index }));
@@ -192,14 +192,14 @@ async function open(chosen) {
   if (!chosen) return;
   const deed = begin();
   if (chosen.size > Number(file.dataset.limit)) {
-    caption.textContent = `${chosen.name} is too large: choose a picture under ${file.dataset.limit / 1e6} MB.`;
+    words.say(caption, { say: "pad.large", name: chosen.name, limit: file.dataset.limit / 1e6 });
     return;
   }
-  caption.textContent = `Reading ${chosen.name}…`;
+  words.say(caption, { say: "pad.reading", name: chosen.name });
   const content = await chosen.arrayBuffer().catch(() => null);
   if (deed !== deeds) return;
   if (!content) {
-    caption.textContent = `${chosen.name} cannot be opened: choose it again.`;
+    words.say(caption, { say: "pad.shut", name: chosen.name });
     return;
   }
   const bytes = new Uint8Array(content);

@@ -9,7 +9,7 @@ import torch
 
 import capsnet
 
-from . import examples, words
+from . import examples
 from .answer import Answer, refusing
 from .pixels import encode, read
 
@@ -40,7 +40,7 @@ def build(answer, network: str, silence: dict) -> tuple[gr.HTML, gr.HTML]:
     )
     seen = gr.HTML(
         {},
-        html_template=read("seen.html").replace("SEEN", words.SEEN),
+        html_template=read("seen.html"),
         js_on_load=read("paint.js", "seen.js"),
         apply_default_css=False,
         elem_id="seen",

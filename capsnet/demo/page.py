@@ -4,9 +4,10 @@ import gradio as gr
 
 import capsnet
 
-from . import api, compare, keep, lengths, morph, pad, perturbations, theme, tweak, votes, words
+from . import api, compare, keep, lengths, morph, pad, perturbations, tweak, votes, words
 from .answer import ask
 from .networks import named
+from .pixels import read
 
 PANELS = 9  # whose scripts listen to what happens on the page
 
@@ -23,11 +24,13 @@ def build(networks: dict) -> gr.Blocks:
 
     first, *_ = networks
 
-    with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(300, 300)) as page:
-        gr.HTML(theme.HEADER, apply_default_css=False, elem_id="top")
+    with gr.Blocks(
+        title=words.say(words.message("page.title")), analytics_enabled=False, delete_cache=(300, 300)
+    ) as page:
+        gr.HTML(html_template=read("top.html"), js_on_load=read("top.js"), apply_default_css=False, elem_id="top")
         with gr.Row(elem_id="board"):
             with gr.Column(elem_id="left"):
-                pad.build(answer, first, silence=unread(networks, *words.SILENCE))
+                pad.build(answer, first, silence=unread(networks, *words.silence()))
                 keep.build(networks, PANELS)
             lengths.build(networks)
             tweak.build(networks)
@@ -37,7 +40,12 @@ def build(networks: dict) -> gr.Blocks:
                 votes.build(networks)
                 perturbations.build(networks)
             compare.build(networks)
-        gr.HTML(theme.FOOTER, apply_default_css=False, elem_id="bottom")
+        gr.HTML(
+            html_template=read("bottom.html"),
+            js_on_load="words.fill(element);",
+            apply_default_css=False,
+            elem_id="bottom",
+        )
         api.add_endpoints(networks)
     return page
 
@@ -51,16 +59,16 @@ def respond(networks: dict, sheet) -> dict[str, dict]:
     try:
         model = named(networks, name)
     except ValueError as error:
-        return unread(networks, str(error), "")
+        return unread(networks, words.of_error(error), "")
     try:
         answer = ask(model, pad.read_sheet(sheet))
     except (capsnet.EmptyDrawingError, capsnet.InvalidDrawingError) as error:
-        why = words.EMPTY if pad.is_empty(sheet) else (str(error), "")
+        why = words.empty() if pad.is_empty(sheet) else (words.of_error(error), "")
         return unread(networks, *why)
     return {"seen": pad.show(answer), "lengths": lengths.show(answer), "tweak": tweak.show(answer, name)}
 
 
-def unread(networks: dict, sentence: str, detail: str) -> dict[str, dict]:
+def unread(networks: dict, sentence, detail) -> dict[str, dict]:
     """What the panels show without an answer, and why there is none."""
     first, *_ = networks.values()
     return {"seen": {}, "lengths": lengths.blank(sentence, detail, len(first.info.class_names)), "tweak": {}}

@@ -1,4 +1,5 @@
 element.dataset.listens = ""; // this panel's script runs
+words.fill(element);
 const SIDE = 28;
 
 // Pixels travel as base64 of unsigned bytes, row by row, ink 255.

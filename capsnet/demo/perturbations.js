@@ -13,27 +13,26 @@ const ask = asker(canvas, ({ network, digit, pose }) => server.perturb([network,
     view.finish(asked);
     panel.className = `panel digit digit-${asked.digit % 10}`;
     paint(canvas, decode(pixels));
-    does.forEach((place, i) => (place.textContent = asked.does[i]));
-    canvas.ariaLabel =
-      `The ${props.names[asked.digit]}, each of its ${rows} numbers in ${props.steps} steps. ` +
-      "Arrow keys go from picture to picture, Enter takes one to the sliders.";
-    status.textContent = "";
+    does.forEach((place, i) => words.say(place, asked.does[i]));
+    const about = { name: props.names[asked.digit], rows, steps: props.steps };
+    words.say(canvas, { say: "perturbations.label", ...about }, "aria-label");
+    words.say(status, null);
   },
   failed(asked) {
     if (!view.isNewest(asked)) return;
     wipe();
-    status.textContent = props.silence;
+    words.say(status, { say: "silence.sentence" });
   },
   wanted: view.wants,
 });
 
 function wipe() {
   panel.className = "panel digit digit-none";
-  status.textContent = "";
+  words.say(status, null);
   paint(canvas, null);
-  does.forEach((place) => (place.textContent = ""));
+  does.forEach((place) => words.say(place, null));
   mark.hidden = true;
-  canvas.ariaLabel = "No pictures yet";
+  words.say(canvas, { say: "perturbations.none" }, "aria-label");
 }
 
 // Puts the mark on a picture, and says which it is.
@@ -43,7 +42,8 @@ function point(row, column) {
   mark.style.setProperty("--column", column);
   mark.hidden = false;
   const by = Math.round((100 * (column - middle)) / (props.steps - 1));
-  status.textContent = by ? `Number ${row + 1}, ${by > 0 ? "+" : "−"}${Math.abs(by)} % of its range.` : "Your drawing's own pose.";
+  const signed = `${by > 0 ? "+" : "−"}${Math.abs(by)}`;
+  words.say(status, by ? { say: "perturbations.cell", n: row + 1, by: signed } : { say: "perturbations.own" });
 }
 
 function take() {

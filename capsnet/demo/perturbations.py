@@ -5,7 +5,6 @@ import torch
 
 from capsnet.pose import draw
 
-from . import words
 from .answer import check_request, refusing
 from .pixels import encode, read
 from .tweak import most, ranges
@@ -31,15 +30,13 @@ def build(networks: dict) -> gr.HTML:
         html_template=read("perturbations.html")
         .replace("ROWS", rows)
         .replace("WIDTH", str(STEPS * info.input_size))
-        .replace("HEIGHT", str(info.pose_size * info.input_size))
-        .replace("PERTURB", words.PERTURB),
+        .replace("HEIGHT", str(info.pose_size * info.input_size)),
         js_on_load=read("paint.js", "ask.js", "view.js", "perturbations.js"),
         server_functions=[perturb],
         apply_default_css=False,
         elem_id="perturbations",
         steps=STEPS,
         names=info.class_names,
-        silence=words.SILENCE[0],
     )
 
 

@@ -2,7 +2,7 @@ const canvas = element.querySelector("canvas");
 
 function show({ pixels }) {
   paint(canvas, pixels ? decode(pixels) : null);
-  canvas.setAttribute("aria-label", pixels ? "What the network sees, 28 by 28 pixels" : "What the network sees: nothing yet");
+  words.say(canvas, { say: pixels ? "seen.label" : "seen.none" }, "aria-label");
 }
 
 document.addEventListener("answer", ({ detail }) => show(detail.seen));

@@ -8,9 +8,6 @@ from .pixels import read
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
 MONO = ("ui-monospace", "Menlo", "Consolas", "Liberation Mono", "monospace")
 
-HEADER = f"<header class='top'><h1>{words.TITLE}</h1><p>{words.LEAD}</p></header>"
-FOOTER = f"<footer class='bottom'><p>{words.CREDIT}</p></footer>"
-
 
 def launch_options() -> dict:
     """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered."""
@@ -23,8 +20,8 @@ def launch_options() -> dict:
     )
     return {
         "theme": theme,
-        # In the head, not through css=, which would rewrite every selector.
-        "head": f"<style>{read('page.css', 'panels.css')}</style>",
+        # In the head, not through css=, which would rewrite every selector, and before any panel's script.
+        "head": f"<style>{read('page.css', 'panels.css')}</style><script>{words.script()}</script>",
         "footer_links": ["api", "settings"],
         "run_history": False,
         "ssr_mode": False,

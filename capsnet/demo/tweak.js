@@ -43,12 +43,16 @@ function choose(next) {
   digit = next;
   const idle = digit === null, name = props.names[digit];
   panel.className = `panel digit digit-${idle ? "none" : digit % 10}`;
-  element.querySelector("h2").textContent = idle ? "Bend the pose" : `Bend the pose of the ${name}`;
-  note.textContent = idle ? "Draw a digit to get its pose." : "";
-  bent.setAttribute("aria-label", idle ? "No picture yet" : `The ${name} that the decoder draws of the sliders' pose`);
-  own.setAttribute("aria-label", idle ? "No picture yet" : `The ${name} that the decoder draws of your drawing's pose`);
+  words.say(element.querySelector("h2"), idle ? { say: "tweak.title" } : { say: "tweak.title_of", name });
+  words.say(note, idle && { say: "tweak.note" });
+  words.say(bent, { say: idle ? "tweak.none" : "tweak.picture_label", name }, "aria-label");
+  words.say(own, { say: idle ? "tweak.none" : "tweak.own_label", name }, "aria-label");
   start = idle ? rows.map(() => 0) : drawing.poses[digit];
-  rows.forEach(({ does }, i) => (does.textContent = idle ? "" : network().does[digit][i]));
+  rows.forEach(({ does, range }, i) => {
+    const said = idle ? [] : network().does[digit][i], n = i + 1;
+    words.say(does, said);
+    words.say(range, said.length ? { say: "tweak.number_does", n, does: said } : { say: "tweak.number", n }, "aria-label");
+  });
   paint(own, idle ? null : ownPicture());
   reset();
   const detail = idle ? null : { network: drawing.network, digit, pose: start, ranges: network().ranges[digit], does: network().does[digit] };
@@ -66,7 +70,7 @@ function reset() {
   });
   grip = null;
   showAll();
-  say(0, "");
+  remarkOn(0, null);
   redraw();
 }
 
@@ -100,7 +104,7 @@ function move(i, value) {
   grip = null;
   showRow(i);
   moves.forEach(showMove);
-  say(i, "");
+  remarkOn(i, null);
   redraw();
 }
 
@@ -109,14 +113,14 @@ function enter(i, typed) {
   const { most } = network(), value = Math.max(-most, Math.min(most, typed));
   limits[i] = [Math.min(limits[i][0], value), Math.max(limits[i][1], value)];
   move(i, value);
-  if (typed !== value) say(i, `A pose number is at ${typed > value ? `most ${most}` : `least -${most}`}.`);
+  if (typed !== value) remarkOn(i, { say: typed > value ? "tweak.at_most" : "tweak.at_least", most });
 }
 
 // Beside slider i; what was said before is gone.
-function say(i, words) {
-  remark.textContent = "";
+function remarkOn(i, message) {
+  words.say(remark, null);
   remark = rows[i].remark;
-  remark.textContent = words;
+  words.say(remark, message);
 }
 
 // ---- one property at a time
@@ -135,7 +139,7 @@ function showMove(one) {
   const from = amount(direction, start), value = grip?.name === one.name ? grip.value : amount(direction, pose);
   const { low, high } = direction, limits = [Math.min(low, from, value), Math.max(high, from, value)];
   slide(one, limits, from, value);
-  one.range.ariaValueText = `${Math.round((100 * (value - low)) / (high - low))} of 100`;
+  words.say(one.range, { say: "tweak.percent", share: Math.round((100 * (value - low)) / (high - low)) }, "aria-valuetext");
   one.back.disabled = Math.abs(value - from) < 0.01 * (direction.high - direction.low);
 }
 
@@ -153,7 +157,7 @@ function moveAll(next) {
   pose = next.map((value) => round(Math.max(-most, Math.min(most, value))));
   limits = limits.map(([low, high], i) => [Math.min(low, pose[i]), Math.max(high, pose[i])]);
   showAll();
-  say(0, "");
+  remarkOn(0, null);
   redraw();
 }
 
@@ -178,7 +182,7 @@ rows.forEach(({ range, number, back }, i) => {
   number.addEventListener("change", () => {
     const wrong = typed() === null;
     enter(i, typed() ?? pose[i]);
-    if (wrong) say(i, `That is no number: it stays ${number.value}.`);
+    if (wrong) remarkOn(i, { say: "tweak.not_a_number", value: number.value });
   });
   // A decimal comma is a point; browsers that know no comma would drop it and make 5 of 0,5.
   number.addEventListener("beforeinput", (event) => {
@@ -216,8 +220,8 @@ document.addEventListener("capsule", (event) => drawing && choose(event.detail))
 // ---- the picture
 
 const picture = asker(bent, ({ drawing, digit, pose }) => server.bend([drawing.network, digit, pose]), {
-  answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "the decoder's picture"),
-  failed: (asked) => isBent(asked) && show(null, "no answer from the server"),
+  answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "tweak.picture"),
+  failed: (asked) => isBent(asked) && show(null, "tweak.unanswered"),
   wanted: (asked) => isBent(asked),
 });
 
@@ -227,15 +231,15 @@ const isBent = (asked) => asked.drawing === drawing && asked.digit === digit && 
 function redraw() {
   const atStart = same(pose, start);
   resetAll.disabled = atStart;
-  if (atStart) show(drawing && ownPicture(), "the decoder's picture");
+  if (atStart) show(drawing && ownPicture(), "tweak.picture");
   else picture({ drawing, digit, pose: [...pose] });
 }
 
-function show(pixels, words) {
+function show(pixels, key) {
   paint(bent, pixels);
   const detail = pixels && { network: drawing.network, digit, pose: [...pose], pixels };
   document.dispatchEvent(new CustomEvent("bent", { detail }));
-  if (caption.textContent !== words) caption.textContent = words;
+  words.say(caption, { say: key });
 }
 
 document.addEventListener("answer", ({ detail }) => take(detail.tweak));

@@ -16,16 +16,17 @@ SLIDER = """
   <span class="rail">
     <input type="range" id="pose-{i}" step="{step}" min="-1" max="1" value="0" disabled>
   </span>
-  <input type="number" step="any" value="0" aria-label="Pose number {n}" disabled>
-  <button type="button" class="back" aria-label="Reset pose number {n}" title="Reset" disabled></button>
+  <input type="number" step="any" value="0" data-say-aria-label="{number}" disabled>
+  <button type="button" class="back" data-say-aria-label="{reset}" data-say-title="tweak.reset_title" disabled></button>
   <output for="pose-{i}"></output>
 </li>"""
 
 MOVE = """
 <li class="move" data-property="{name}">
-  <label for="move-{name}">{name}</label>
+  <label for="move-{name}" data-say="property.{name}"></label>
   <span class="rail"><input type="range" id="move-{name}" step="any" min="-1" max="1" value="0" disabled></span>
-  <button type="button" class="back" aria-label="Reset {name}" title="Reset" disabled>×</button>
+  <button type="button" class="back" data-say-aria-label="{reset}" data-say-title="tweak.reset_title"
+    disabled>×</button>
 </li>"""
 
 
@@ -37,15 +38,11 @@ def build(networks: dict) -> gr.HTML:
         return picture(networks, request)
 
     info = next(iter(networks.values())).info
-    sliders = "".join(SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS) for i in range(info.pose_size))
+    sliders = "".join(map(slider, range(info.pose_size)))
+    properties = "".join(map(property_slider, MEANINGFUL))
     return gr.HTML(
         {},
-        html_template=read("tweak.html")
-        .replace("SLIDERS", sliders)
-        .replace("MOVES", "".join(MOVE.format(name=name) for name in MEANINGFUL))
-        .replace("ALONE", words.ALONE)
-        .replace("POSE", words.POSE)
-        .replace("RANGE", words.RANGE),
+        html_template=read("tweak.html").replace("SLIDERS", sliders).replace("MOVES", properties),
         js_on_load=read("paint.js", "ask.js", "tweak.js"),
         server_functions=[bend],
         apply_default_css=False,
@@ -53,6 +50,16 @@ def build(networks: dict) -> gr.HTML:
         names=info.class_names,
         networks={name: bounds(model) for name, model in networks.items()},
     )
+
+
+def slider(i: int) -> str:
+    number, reset = (words.attribute(words.message(key, n=i + 1)) for key in ("tweak.number", "tweak.reset_number"))
+    return SLIDER.format(i=i, n=i + 1, step=10**-DECIMALS, number=number, reset=reset)
+
+
+def property_slider(name: str) -> str:
+    reset = words.message("tweak.reset_one", name=words.message(f"property.{name}"))
+    return MOVE.format(name=name, reset=words.attribute(reset))
 
 
 def bounds(model) -> dict:
@@ -70,10 +77,10 @@ def most(model) -> int:
     return LARGEST if isinstance(model.routing, EMRouting) else 1
 
 
-def does(model) -> list[list[str]]:
-    """K × P: what each slider does to the right, in words; nothing where that was not measured."""
+def does(model) -> list[list[list[dict]]]:
+    """K × P: what each slider does to the right, a list of messages; none where that was not measured."""
     if model.pose_effects is None:
-        return [[""] * model.info.pose_size for _ in model.info.class_names]
+        return [[[]] * model.info.pose_size for _ in model.info.class_names]
     return [[words.move(effect) for effect in model.pose_effects[name]] for name in model.info.class_names]
 
 

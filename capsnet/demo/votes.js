@@ -5,7 +5,7 @@ const rows = [...element.querySelectorAll(".balance")], PIXEL = canvas.width / p
 
 let network = props.network, sheet = null;
 const panel = element.querySelector(".votes");
-let votes = null, digit = null, round = 0, place = null; // what came, what of it is shown, [row, column] or none
+let votes = null, digit = null, turn = 0, place = null; // what came, what of it is shown: digit, round, [row, column] or none
 let chosen = null; // the digit that was asked for, of this drawing
 
 const view = whileInView(panel, (asked) => ask(asked));
@@ -15,44 +15,42 @@ const ask = asker(panel, ({ sheet, network }) => server.votes({ network, ...plai
     view.finish(asked);
     show(answer.rounds ? answer : null, answer.why);
   },
-  failed: (asked) => view.isNewest(asked) && show(null, props.silence),
+  failed: (asked) => view.isNewest(asked) && show(null, { say: "silence.sentence" }),
   wanted: view.wants,
   patience: ({ sheet }) => patienceFor(sheet),
 });
 
-function show(answer, words) {
-  const kept = votes && answer && round < votes.rounds.length - 1; // an earlier round stays chosen while one draws on
+function show(answer, message) {
+  const kept = votes && answer && turn < votes.rounds.length - 1; // an earlier round stays chosen while one draws on
   votes = answer;
   digit = answer && (chosen ?? answer.digit);
-  if (!kept || round >= answer.rounds.length) round = answer ? answer.rounds.length - 1 : 0;
+  if (!kept || turn >= answer.rounds.length) turn = answer ? answer.rounds.length - 1 : 0;
   place = null;
   const count = answer && answer.rounds.length > 1 ? answer.rounds.length : 0;
   if (steps.children.length !== count) steps.replaceChildren(...Array.from({ length: count }, step));
-  element.querySelector(".about").textContent = answer?.about ?? "";
-  element.querySelector(".directions").textContent = answer?.directions ?? "";
+  words.say(element.querySelector(".about"), answer?.about);
+  words.say(element.querySelector(".directions"), answer?.directions);
   draw();
-  if (!answer) say(words);
+  if (!answer) say(message);
 }
 
-// Only what is new, so that a screen reader says it once.
-function say(text) {
-  if (status.textContent !== text) status.textContent = text;
-}
+const say = (message) => words.say(status, message);
 
 function step(_, t) {
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = t ? t + 1 : `Round ${t + 1}`;
-  button.ariaLabel = `Round ${t + 1}`;
+  const name = { say: "votes.round", n: t + 1 };
+  words.say(button, t ? t + 1 : name);
+  words.say(button, name, "aria-label");
   button.addEventListener("click", () => {
-    round = t;
+    turn = t;
     draw();
   });
   return button;
 }
 
 function draw() {
-  [...steps.children].forEach((button, t) => button.setAttribute("aria-pressed", t === round));
+  [...steps.children].forEach((button, t) => button.setAttribute("aria-pressed", t === turn));
   balance();
   overlay();
   if (votes) say(describe());
@@ -61,7 +59,7 @@ function draw() {
 // For and against each digit, all rounds to one scale.
 function balance() {
   const widest = (side) => Math.max(...(votes?.rounds.flatMap((one) => one[side]) ?? [0]));
-  const left = widest("against"), all = left + widest("for") || 1, now = votes?.rounds[round];
+  const left = widest("against"), all = left + widest("for") || 1, now = votes?.rounds[turn];
   panel.style.setProperty("--axis", left / all);
   rows.forEach((row, k) => {
     row.style.setProperty("--for", (now?.for[k] ?? 0) / all);
@@ -69,9 +67,8 @@ function balance() {
     row.querySelector(".value").textContent = now?.figures[k] ?? "";
     row.disabled = !votes;
     row.setAttribute("aria-pressed", k === digit);
-    row.ariaLabel = now
-      ? `${row.dataset.name}: ${now.for[k].toFixed(2)} for it, ${now.against[k].toFixed(2)} against it, length ${now.figures[k]}`
-      : `${row.dataset.name}: no votes yet`;
+    const sums = now && { for: now.for[k].toFixed(2), against: now.against[k].toFixed(2), figure: now.figures[k] };
+    words.say(row, { say: now ? "votes.row" : "votes.row_none", name: row.dataset.name, ...sums }, "aria-label");
   });
 }
 
@@ -80,7 +77,7 @@ function overlay() {
   canvas.className = `screen digit digit-${votes ? digit % 10 : "none"}`;
   canvas.tabIndex = votes ? 0 : -1;
   brush.clearRect(0, 0, canvas.width, canvas.height);
-  canvas.ariaLabel = "No votes yet";
+  words.say(canvas, { say: "votes.none" }, "aria-label");
   if (!votes) return;
   const ink = decode(votes.pixels), [side, stride] = votes.field;
   for (let i = 0; i < ink.length; i++) {
@@ -116,24 +113,20 @@ function overlay() {
     brush.strokeRect(left + 1, top + 1, width - 2, width - 2);
   }
   const [height, width] = size();
-  canvas.ariaLabel =
-    `The drawing with the votes of ${height} by ${width} places for the ${props.names[digit]}. ` +
-    "Arrow keys go from place to place, Escape back to all.";
+  words.say(canvas, { say: "votes.label", height, width, name: props.names[digit] }, "aria-label");
 }
 
-const here = () => votes.rounds[round].places[digit];
+const here = () => votes.rounds[turn].places[digit];
 const size = () => [here().length, here()[0].length];
 
 function describe() {
-  const name = props.names[digit], now = votes.rounds[round];
+  const name = props.names[digit], now = votes.rounds[turn];
   if (!place) {
-    return `All together: ${now.for[digit].toFixed(2)} for the ${name}, ${now.against[digit].toFixed(2)} against it.`;
+    return { say: "votes.all", name, for: now.for[digit].toFixed(2), against: now.against[digit].toFixed(2) };
   }
-  const value = here()[place[0]][place[1]], text = Math.abs(value).toFixed(2), many = votes.each > 1 ? `${votes.each} capsules see` : "1 capsule sees";
-  return (
-    `Row ${place[0] + 1}, column ${place[1] + 1}: ${many} what is in the frame` +
-    ` and ${votes.each > 1 ? "add" : "adds"} ${Number(text) && value < 0 ? "−" : "+"}${text} to the ${name}.`
-  );
+  const value = here()[place[0]][place[1]], text = Math.abs(value).toFixed(2);
+  const by = `${Number(text) && value < 0 ? "−" : "+"}${text}`, at = { row: place[0] + 1, column: place[1] + 1 };
+  return { say: votes.each > 1 ? "votes.place" : "votes.place_one", ...at, count: votes.each, by, name };
 }
 
 function choose(next) {
@@ -186,4 +179,4 @@ document.addEventListener("network", ({ detail }) => {
   chosen = null;
   renew();
 });
-show(null, props.empty);
+show(null, { say: "votes.unvoted" });

@@ -30,7 +30,7 @@ def build(networks: dict) -> gr.HTML:
     info = networks[first].info
     rows = "".join(ROW.format(hue=k % 10, name=escape(name)) for k, name in enumerate(info.class_names))
     return gr.HTML(
-        html_template=read("votes.html").replace("ROWS", rows).replace("VOTES", words.VOTES),
+        html_template=read("votes.html").replace("ROWS", rows),
         js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "votes.js"),
         server_functions=[votes],
         apply_default_css=False,
@@ -38,8 +38,6 @@ def build(networks: dict) -> gr.HTML:
         network=first,
         names=info.class_names,
         side=info.input_size,
-        empty=words.UNVOTED,
-        silence=words.SILENCE[0],
     )
 
 
@@ -49,7 +47,7 @@ def count(networks: dict, request) -> dict:
         model = named(networks, request.get("network") if isinstance(request, dict) else None)
         image = pad.read_sheet(request)
     except ValueError as error:  # which the errors of drawings are, too
-        return {"why": words.UNVOTED if pad.is_empty(request) else str(error)}
+        return {"why": words.message("votes.unvoted") if pad.is_empty(request) else words.of_error(error)}
     matrices = isinstance(model.routing, EMRouting)
     return {"pixels": encode(image), **show(explain(model, image), matrices)}
 

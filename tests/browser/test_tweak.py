@@ -222,9 +222,9 @@ def test_sliders_say_what_they_do_to_the_digit_that_is_bent(seven):
     def said():
         return seven.locator("#tweak .does").all_text_contents()
 
-    assert said() == [words.move(effect) for effect in effects["7"]]
+    assert said() == [words.say(words.move(effect)) for effect in effects["7"]]
     seven.click("#lengths .bar >> nth=0")
-    assert said() == [words.move(effect) for effect in effects["0"]] and any(said())
+    assert said() == [words.say(words.move(effect)) for effect in effects["0"]] and any(said())
     seven.click("[data-do=clear]")
     hand.wait_for_verdict(seven, "empty")
     assert said() == [""] * 16
