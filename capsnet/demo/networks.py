@@ -5,6 +5,7 @@ from html import escape
 from itertools import groupby
 
 import capsnet
+from capsnet.baseline import CNN
 from capsnet.models import CapsNet
 
 from . import words
@@ -31,10 +32,28 @@ def beside(model, name: str) -> dict:
     return networks
 
 
+def plain(model) -> CNN | None:
+    """The plain network in weights/ that reads the same digits, loaded; None where there is none."""
+    for name in capsnet.available_models("baseline"):
+        try:
+            network = capsnet.load_model(name)
+        except capsnet.ModelError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
+        if takes(network) == takes(model):
+            return network
+    return None
+
+
 def reads(model) -> tuple:
+    """What a model takes, what it tells apart, and in how many numbers it says how that is written."""
+    return model.info.kind, takes(model), model.info.pose_size
+
+
+def takes(model) -> tuple:
     """What a model takes and what it tells apart."""
     info = model.info
-    return info.kind, info.in_channels, info.input_size, info.class_names, info.pose_size
+    return info.in_channels, info.input_size, info.class_names
 
 
 def named(networks: dict, name) -> CapsNet:

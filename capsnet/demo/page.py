@@ -3,17 +3,20 @@
 import gradio as gr
 
 import capsnet
+from capsnet.baseline import CNN
 
-from . import api, compare, keep, lengths, morph, pad, perturbations, tweak, votes, words
+from . import api, compare, keep, laboratory, lengths, morph, pad, perturbations, tweak, votes, words
 from .answer import ask
 from .networks import named
 from .pixels import read
 
-PANELS = 9  # whose scripts listen to what happens on the page
+PANELS = 10  # whose scripts listen to what happens on the page
 
 
-def build(networks: dict) -> gr.Blocks:
+def build(networks: dict, plain: CNN | None = None) -> gr.Blocks:
     """The whole page around networks that are loaded already, by name; it begins with the first.
+
+    plain: what the laboratory compares them with.
 
     Nothing of a visitor stays on the server: a sheet comes in, an answer goes out, and the pose on the
     sliders lives in the browser.
@@ -39,6 +42,7 @@ def build(networks: dict) -> gr.Blocks:
             with gr.Column(elem_id="inside"):
                 votes.build(networks)
                 perturbations.build(networks)
+            laboratory.build(networks, plain)
             compare.build(networks)
         gr.HTML(
             html_template=read("bottom.html"),

@@ -179,6 +179,11 @@ def figure(length: float) -> str:
     return f"{length:.2f}"
 
 
+def amount(value: float) -> str:
+    """An amount of a distortion as the page writes it."""
+    return f"{round(value, 2):g}".replace("-", "−")
+
+
 def milliseconds(seconds: float) -> str:
     """A time as the page writes it."""
     return f"{1000 * seconds:.1f} ms"

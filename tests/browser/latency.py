@@ -85,7 +85,8 @@ def serve():
         return value
 
     torch.set_num_threads(2)
-    served = page.build(networks.beside(capsnet.load_model("capsnet"), "capsnet"))
+    model = capsnet.load_model("capsnet")
+    served = page.build(networks.beside(model, "capsnet"), networks.plain(model))
     with served:
         gr.HTML(html_template="<i></i>", js_on_load=EMPTY_EVENT, server_functions=[nothing])
     _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())

@@ -1,0 +1,105 @@
+// The drawing under more and more of a change, and curves of what is read in it. The slider asks nobody.
+const panel = element.querySelector(".laboratory"), status = element.querySelector("[role=status]");
+const canvas = element.querySelector("canvas"), slider = element.querySelector("input");
+const kinds = [...element.querySelectorAll("[data-kind]")], figures = [...element.querySelectorAll("figure")];
+const WIDE = 300, HIGH = 130, MARGIN = 6; // of a diagram
+
+let network = props.network, sheet = null, distortion = kinds[0].dataset.kind;
+let found = null, pictures = null;
+
+const view = whileInView(panel, (asked) => ask(asked));
+const ask = asker(panel, ({ sheet, network, distortion }) => server.experiment({ network, distortion, ...plain(sheet) }), {
+  answered(answer, asked) {
+    if (!view.isNewest(asked)) return;
+    view.finish(asked);
+    show(answer.amounts ? answer : null, answer.why);
+  },
+  failed: (asked) => view.isNewest(asked) && show(null, { say: "silence.sentence" }),
+  wanted: view.wants,
+  patience: ({ sheet }) => patienceFor(sheet),
+});
+
+function show(answer, message) {
+  found = answer;
+  pictures = answer && decode(answer.pictures);
+  slider.disabled = !answer;
+  slider.max = answer ? answer.amounts.length - 1 : 0;
+  slider.value = answer?.start ?? 0;
+  const rail = slider.parentElement.style;
+  rail.setProperty("--start", answer ? answer.start / (answer.amounts.length - 1) : 0.5);
+  rail.setProperty("--span", 0);
+  slider.closest(".specimen").className = `specimen digit digit-${answer ? answer.digit % 10 : "none"}`;
+  canvas.className = `screen digit digit-${answer ? answer.digit % 10 : "none"}`;
+  figures[1].hidden = Boolean(answer && !answer.plain);
+  diagram(figures[0], answer?.lengths, [0, 1], (k) => `digit digit-${k % 10}`);
+  diagram(figures[1], answer?.plain, [0, 1], (k) => `digit digit-${k % 10}`);
+  const widest = Math.max(...(answer?.pose.flat().map(Math.abs) ?? [1])) || 1;
+  diagram(figures[2], answer?.pose, [-widest, widest], () => `digit digit-${answer.digit % 10}`);
+  words.say(figures[2].querySelector(".says"), answer?.moved);
+  words.say(status, answer ? "" : message);
+  turn();
+}
+
+// A line for each number, its values from left to right.
+function diagram(figure, values, [low, high], named) {
+  const drawing = figure.querySelector("svg"), last = (values?.length ?? 2) - 1;
+  const x = (i) => (i / last) * WIDE, y = (v) => HIGH - MARGIN - ((v - low) / (high - low)) * (HIGH - 2 * MARGIN);
+  const line = (name, points) => `<polyline class="${name}" points="${points.map((p) => p.map((v) => v.toFixed(1))).join(" ")}"/>`;
+  const rules = (low < 0 ? [0] : [0, 0.5, 1]).map((v) => line("rule", [[0, y(v)], [WIDE, y(v)]]));
+  const curves = (values?.[0] ?? []).map((_, k) => line(`curve ${named(k)}`, values.map((row, i) => [x(i), y(row[k])])));
+  drawing.innerHTML = [...rules, line("now", [[0, 0], [0, HIGH]]), ...curves].join("");
+}
+
+// Everything that follows the slider.
+function turn() {
+  const at = Number(slider.value), share = found ? at / (found.amounts.length - 1) : 0;
+  paint(canvas, pictures && pictures.slice(at * SIDE * SIDE, (at + 1) * SIDE * SIDE));
+  for (const figure of figures) {
+    const now = figure.querySelector(".now");
+    now.style.visibility = found ? "visible" : "hidden";
+    now.setAttribute("transform", `translate(${share * WIDE} 0)`);
+  }
+  const amount = found && { say: "laboratory.by", amount: number(found.amounts[at]), unit: { say: `laboratory.unit.${distortion}` } };
+  words.say(element.querySelector(".amount"), amount);
+  words.say(slider, amount, "aria-valuetext");
+  words.say(canvas, found ? { say: "laboratory.changed", change: amount } : { say: "laboratory.none" }, "aria-label");
+  [found?.lengths, found?.plain].forEach((lengths, i) => {
+    words.say(figures[i].querySelector(".says"), lengths ? { say: "laboratory.says", now: reads(lengths[at]), told: found.told[i] } : "");
+  });
+}
+
+const number = (amount) => String(Math.round(amount * 100) / 100).replace("-", "−");
+
+function reads(lengths) {
+  const best = lengths.indexOf(Math.max(...lengths));
+  return { say: "laboratory.reads", name: props.names[best], length: lengths[best].toFixed(2) };
+}
+
+function mark() {
+  for (const button of kinds) button.setAttribute("aria-pressed", button.dataset.kind === distortion);
+}
+
+function renew() {
+  if (sheet && isEmpty(sheet)) show(null, { say: "laboratory.empty" });
+  view.turnTo(sheet && { sheet, network, distortion });
+}
+
+for (const button of kinds) {
+  button.addEventListener("click", () => {
+    distortion = button.dataset.kind;
+    mark();
+    renew();
+  });
+}
+slider.addEventListener("input", turn);
+document.addEventListener("sheet", ({ detail }) => {
+  sheet = detail;
+  renew();
+});
+document.addEventListener("network", ({ detail }) => {
+  if (detail === network) return;
+  network = detail;
+  renew();
+});
+mark();
+show(null, { say: "laboratory.empty" });
