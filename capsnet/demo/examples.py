@@ -27,14 +27,18 @@ def image(index: int) -> torch.Tensor:
     return torch.from_numpy(images[index].astype(np.float32) / 255)[None]
 
 
-def pick(previous: int | None = None, index: int | None = None) -> dict:
+def pick(previous: int | None = None, index: int | None = None, label: int | None = None) -> dict:
     """A digit, by default a random one but the previous: index, label, number in the test set, pixels in base64.
 
-    Raises ValueError where there is no such digit.
+    label: of which digit it is to be. Raises ValueError where there is no such digit.
     """
     every = digits()
     if index is None:
-        index = random.choice([i for i in range(len(every["labels"])) if i != previous])
+        labels = every["labels"].tolist()
+        fit = [i for i, one in enumerate(labels) if i != previous and label in (None, one)]
+        if not fit:
+            raise ValueError(f"There is no MNIST digit like {label!r}: choose 0 to 9.")
+        index = random.choice(fit)
     pixels = encode(image(index))
     return {
         "index": index,

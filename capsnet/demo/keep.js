@@ -25,7 +25,7 @@ function isSame(one, other) {
 
 function turnTo(sheet) {
   if (now && !isSame(now.sheet, sheet)) {
-    if (now.seen) keep(now);
+    if (now.seen && !now.sheet.isExample) keep(now);
     now = null;
   }
   now = isEmpty(sheet) ? null : { ...now, sheet };
@@ -131,7 +131,10 @@ function open() {
 // Panels come in no certain order.
 (function follow() {
   if (document.querySelectorAll("[data-listens]").length < props.panels) requestAnimationFrame(follow);
-  else open();
+  else {
+    open();
+    tell("ready");
+  }
 })();
 window.addEventListener("hashchange", open);
 

@@ -1,3 +1,4 @@
+const SETTLED = 800; // ms
 const bars = [...element.querySelectorAll(".bar")], verdict = element.querySelector(".verdict");
 
 function show({ lengths, figures, digit, suspects, sentence, detail, pictures }) {
@@ -32,6 +33,14 @@ bars.forEach((bar, k) =>
 // Which of them is bent, from here or elsewhere.
 document.addEventListener("chosen", ({ detail }) => {
   bars.forEach((bar, k) => bar.setAttribute("aria-pressed", k === detail?.digit));
+});
+
+// The verdict is heard once it has settled, not at every moment of a stroke.
+const heard = element.querySelector(".heard");
+let settling = 0;
+document.addEventListener("answer", ({ detail: { lengths: { sentence, detail } } }) => {
+  clearTimeout(settling);
+  settling = setTimeout(() => words.say(heard, { say: "verdict.heard", sentence, detail }), SETTLED);
 });
 
 document.addEventListener("answer", ({ detail }) => show(detail.lengths));

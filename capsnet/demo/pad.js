@@ -136,6 +136,7 @@ canvas.addEventListener("pointerdown", (event) => {
   event.preventDefault();
   begin();
   canvas.setPointerCapture(event.pointerId);
+  if (sheet.isExample) [sheet, past] = [blank(), []]; // it makes room
   stroke = [point(event)];
   turnTo({ ...blank(), strokes: [...(sheet.kind === "strokes" ? sheet.strokes : []), stroke] });
 });
@@ -166,7 +167,7 @@ button("clear").addEventListener("click", () => {
 });
 button("upload").addEventListener("click", () => file.click());
 
-const pick = asker(button("sample"), ({ previous, index }) => server.sample({ previous, index }), {
+const pick = asker(button("sample"), ({ previous, index, label }) => server.sample({ previous, index, label }), {
   answered({ index, label, number, pixels }, { deed }) {
     if (deed !== deeds) return;
     const picture = Object.assign(document.createElement("canvas"), { width: SIDE, height: SIDE });
@@ -178,6 +179,11 @@ const pick = asker(button("sample"), ({ previous, index }) => server.sample({ pr
   },
 });
 button("sample").addEventListener("click", () => pick({ deed: begin(), previous: sheet.index }));
+
+// Without a pointer: a digit's key brings one that somebody wrote.
+canvas.addEventListener("keydown", ({ key, ctrlKey, altKey, metaKey }) => {
+  if (/^\d$/.test(key) && !ctrlKey && !altKey && !metaKey) pick({ deed: begin(), previous: sheet.index, label: Number(key) });
+});
 
 // A sheet that comes back.
 document.addEventListener("take", ({ detail }) => {

@@ -1,6 +1,7 @@
 """The drawing pad with its buttons, and what the network sees of it."""
 
 import base64
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,21 +28,22 @@ def build(answer, network: str, silence: dict) -> tuple[gr.HTML, gr.HTML]:
     @refusing
     def sample(request):
         request = request if isinstance(request, dict) else {}
-        return examples.pick(request.get("previous"), request.get("index"))
+        return examples.pick(request.get("previous"), request.get("index"), request.get("label"))
 
     pad = gr.HTML(
         html_template=read("pad.html").replace("LARGEST_FILE", str(LARGEST_FILE)),
-        js_on_load=read("paint.js", "ask.js", "sheet.js", "pad.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "pad.js", "opening.js"),
         server_functions=[answer, sample],
         apply_default_css=False,
         elem_id="pad",
         network=network,
         silence=silence,
+        opening=json.loads(read("opening.json"))["strokes"],
     )
     seen = gr.HTML(
         {},
         html_template=read("seen.html"),
-        js_on_load=read("paint.js", "seen.js"),
+        js_on_load=read("paint.js", "seen.js", "motion.js"),
         apply_default_css=False,
         elem_id="seen",
     )

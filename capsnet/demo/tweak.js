@@ -217,6 +217,36 @@ document.addEventListener("bend", ({ detail }) => {
 });
 document.addEventListener("capsule", (event) => drawing && choose(event.detail));
 
+// ---- the opening
+
+// Once to and fro, as if somebody tried the slider for slant.
+const SWING = 3600, REACH = 0.4; // ms; share of the slider's range
+let swinging = 0;
+
+function swing() {
+  const one = moves.find(({ name }) => name === "slant"), direction = directionOf(one.name), { top, bottom } = bent.getBoundingClientRect();
+  if (!direction || bottom < 0 || top > innerHeight || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const from = amount(direction, start), reach = REACH * (direction.high - direction.low);
+  let began = null;
+  const tick = (now) => {
+    began ??= now;
+    const share = Math.min(1, (now - began) / SWING);
+    swinging = share < 1 ? requestAnimationFrame(tick) : 0;
+    if (share < 1) moveAlone(one, from + reach * Math.sin(2 * Math.PI * share));
+    else reset();
+  };
+  swinging = requestAnimationFrame(tick);
+}
+
+document.addEventListener("opening", ({ detail }) => {
+  if (swinging) {
+    cancelAnimationFrame(swinging);
+    swinging = 0;
+    reset();
+  }
+  if (detail === "bend") swing();
+});
+
 // ---- the picture
 
 const picture = asker(bent, ({ drawing, digit, pose }) => server.bend([drawing.network, digit, pose]), {

@@ -86,7 +86,14 @@ def settle(page) -> None:
 
 
 def visit(context, url: str, theme: str = "light"):
-    """A new page that is ready to be drawn on."""
+    """A new page that is ready to be drawn on: the opening is over, and its example wiped away."""
+    page = open_page(context, url, theme)
+    page.keyboard.press("Escape")
+    return page
+
+
+def open_page(context, url: str, theme: str = "light"):
+    """A new page as a visitor finds it."""
     page = context.new_page()
     page.goto(f"{url}/?__theme={theme}")
     page.wait_for_selector("#tweak .note:not(:empty)")  # the last script has run

@@ -47,7 +47,7 @@ def link_to(**drawing):
 def test_drawings_that_were_cleared_come_back_with_their_sliders(page):
     draw(page, 7)
     bend(page, 4, 0.3)
-    pose, seen, ink = hand.pose(page), hand.picture(page, "#seen canvas"), hand.ink_on_pad(page)
+    pose, seen, ink = hand.pose(page), hand.picture(page, "#seen .screen"), hand.ink_on_pad(page)
     assert strip(page) == []
     clear(page)
     assert strip(page) == ["7"] and (hand.picture(page, "#keep li:first-child canvas") == seen).all()
@@ -84,11 +84,11 @@ def test_undo_and_more_strokes_are_the_same_drawing(page):
 
 def test_the_strip_holds_eight(page):
     for _ in range(10):
-        before = hand.picture(page, "#seen canvas")
+        before = hand.picture(page, "#seen .screen")
         page.click("[data-do=sample]")
         page.wait_for_function("document.querySelector('#pad .caption').innerText")
         hand.settle(page)
-        assert (hand.picture(page, "#seen canvas") != before).any()
+        assert (hand.picture(page, "#seen .screen") != before).any()
     assert len(strip(page)) == 8
 
 

@@ -75,7 +75,7 @@ def test_desktop_shows_everything_at_once(page):
     hand.wait_for_verdict(page, " 7.")
     for selector in (
         "#pad canvas",
-        "#seen canvas",
+        "#seen .screen",
         "#lengths .bar >> nth=9",
         "#tweak .bent canvas",
         "#tweak .slider >> nth=15",

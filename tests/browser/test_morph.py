@@ -72,7 +72,7 @@ def test_first_a_then_b(page):
     assert "Keep this drawing" in status(page)
     keep(page)
     assert "draw B" in status(page) and page.locator("#morph [type=range]").is_disabled()
-    assert np.array_equal(hand.picture(page, "#morph .a canvas"), hand.picture(page, "#seen canvas"))
+    assert np.array_equal(hand.picture(page, "#morph .a canvas"), hand.picture(page, "#seen .screen"))
     draw_anew(page, DIGITS[7], 7)
     assert status(page).startswith("From a 4 to a 7") and between(page).max() > 100
     assert ended(page, four)

@@ -16,12 +16,12 @@ def test_every_digit_is_read_and_cleared_away(page):
         hand.wait_for_verdict(page, f" {digit}.")
         assert int(np.argmax(hand.lengths(page))) == digit
         assert page.locator("#lengths .bar.winner").get_attribute("data-capsule") == str(digit)
-        assert hand.picture(page, "#seen canvas").max() > 200
+        assert hand.picture(page, "#seen .screen").max() > 200
         assert hand.bent(page).max() > 100
         page.click("[data-do=clear]")
         hand.wait_for_verdict(page, "empty")
         assert hand.ink_on_pad(page) == 0
-        assert not hand.picture(page, "#seen canvas").any() and not hand.bent(page).any()
+        assert not hand.picture(page, "#seen .screen").any() and not hand.bent(page).any()
         assert hand.slider(page, 1).is_disabled()
 
 
@@ -76,12 +76,12 @@ def test_undo_takes_back_strokes_and_clear(page):
 def test_size_and_place_do_not_matter(page):
     hand.draw(page, DIGITS[7])
     hand.wait_for_verdict(page, " 7.")
-    large = hand.picture(page, "#seen canvas").astype(int)
+    large = hand.picture(page, "#seen .screen").astype(int)
     page.click("[data-do=clear]")
     hand.wait_for_verdict(page, "empty")
     hand.draw(page, [[(0.6 + 0.35 * x, 0.02 + 0.35 * y) for x, y in stroke] for stroke in DIGITS[7]])
     hand.wait_for_verdict(page, " 7.")
-    assert np.abs(hand.picture(page, "#seen canvas").astype(int) - large).mean() < 8
+    assert np.abs(hand.picture(page, "#seen .screen").astype(int) - large).mean() < 8
 
 
 def test_a_sample_goes_to_the_network_as_it_is(page):
@@ -101,7 +101,7 @@ def test_a_sample_goes_to_the_network_as_it_is(page):
         wanted = base64.b64encode(every["images"][place].tobytes()).decode()
         page.wait_for_function(
             """wanted => {
-              const brush = document.querySelector("#seen canvas").getContext("2d");
+              const brush = document.querySelector("#seen .screen").getContext("2d");
               const pixels = brush.getImageData(0, 0, 28, 28).data;
               return btoa(String.fromCharCode(...pixels.filter((_, i) => i % 4 === 3))) === wanted;
             }""",
@@ -146,7 +146,7 @@ def test_a_lost_server_is_said_and_found_again(page, complaints):
     hand.draw(page, [[(0.3, 0.52), (0.4, 0.52)]])
     hand.wait_for_verdict(page, "The server cannot be reached.")
     assert hand.lengths(page) == [0.0] * 10 and not hand.bent(page).any()
-    assert not hand.picture(page, "#seen canvas").any() and hand.slider(page, 1).is_disabled()
+    assert not hand.picture(page, "#seen .screen").any() and hand.slider(page, 1).is_disabled()
     page.click("[data-do=sample]")
     hand.settle(page)
     assert "cannot be reached" in page.locator("#pad .caption").inner_text()

@@ -59,7 +59,7 @@ def test_rounds_settle_on_the_answer(seven):
 
 def test_the_dots_are_the_evidence(seven):
     """What is said of a place is what the network computes of the picture that it saw."""
-    saw = seven.locator("#seen canvas").evaluate(
+    saw = seven.locator("#seen .screen").evaluate(
         "c => [...c.getContext('2d').getImageData(0, 0, 28, 28).data].filter((_, i) => i % 4 === 3)"
     )
     image = np.array(saw, np.float32).reshape(1, 28, 28) / 255
