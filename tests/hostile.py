@@ -4,8 +4,8 @@ python tests/hostile.py [--requests 2000] [--seed 0]
 
 serves the page on this machine alone, sends that many, and ends with status 1 at the first that is answered with a
 failure of the server or a traceback, or that makes the page read, write, connect or start anything outside its own
-folder. Values come from the page's own description of itself, so a new event or endpoint without a valid example here is
-an error.
+folder. What there is to attack comes from the page's own description of itself, so a new event or endpoint without a
+valid example here is an error.
 """
 
 import argparse
@@ -45,6 +45,7 @@ EVENTS = {
     "votes": SHEET,
     "perturb": ["capsnet", 3, POSE],
     "compare": SHEET,
+    "experiment": {**SHEET, "distortion": "rotation"},
 }
 # … and of every endpoint
 ENDPOINTS = {
@@ -63,6 +64,21 @@ TYPES = [
     "é",
     "",
 ]
+# What else Gradio answers, with something crooked for what stands in braces
+ROUTES = """
+/ /config /static/{path} /assets/{path} /svelte/{path} /theme.css /manifest.json /pwa_icon/{size} /monitoring/{key}
+/monitoring /login /logout /favicon.ico
+"""
+API_ROUTES = """
+info openapi.json file={path} file/{path} proxy={path} upload_progress?upload_id={x} deep_link reset call/{name}/{id}
+call/v2/{name}/{id} call/{name} call/v2/{name} run/{name} queue/data?session_hash={x} queue/status heartbeat/{x}
+stream/{id} stream/{id}/close stream/{x}/{y}/{z}/playlist.m3u8 stream/{x}/{y}/{z}/{u}.{v}
+stream/{x}/{y}/{z}/playlist-file custom_component/{x}/{y}/{z}/{u} cancel process_recording vibe-edit undo-vibe-edit
+vibe-code vibe-starter-queries startup-events run-history/records dev/reload token user app_id login_check runs upload
+component_server
+"""
+CROOKED = ["x", "0", "-1", "..", "../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%00", "%ff", "/etc/passwd"]
+CROOKED += ["http://127.0.0.1:1/x", "%F0%9F%92%8A"]
 
 
 class Hostile(AssertionError):
@@ -332,33 +348,9 @@ class Page:
         endpoints = self.http.get("/gradio_api/info").json()["named_endpoints"]
         assert {name for name, _ in self.events} == set(EVENTS), "a live event has no example in tests/hostile.py"
         assert {name.lstrip("/") for name in endpoints} == set(ENDPOINTS), "an endpoint has no example"
-        self.routes = [
-            "/",
-            "/config",
-            "/static/{path}",
-            "/assets/{path}",
-            "/svelte/{path}",
-            "/theme.css",
-            "/manifest.json",
-        ]
-        self.routes += ["/pwa_icon/{size}", "/monitoring/{key}", "/monitoring", "/login", "/logout", "/favicon.ico"]
-        under = "info openapi.json file={path} file/{path} proxy={path} upload_progress?upload_id={x} deep_link reset"
-        under += (
-            " call/{name}/{id} call/v2/{name}/{id} call/{name} call/v2/{name} run/{name} queue/data?session_hash={x}"
-        )
-        under += " queue/status heartbeat/{x} stream/{id} stream/{id}/close stream/{x}/{y}/{z}/playlist.m3u8"
-        under += " stream/{x}/{y}/{z}/{u}.{v} stream/{x}/{y}/{z}/playlist-file custom_component/{x}/{y}/{z}/{u} cancel"
-        under += " process_recording vibe-edit undo-vibe-edit vibe-code vibe-starter-queries startup-events run-history/records"
-        under += " dev/reload token user app_id login_check runs upload component_server"
-        self.routes += [f"/gradio_api/{path}" for path in under.split()]
-        self.crooked = ["x", "0", "-1", "..", "../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%00", "%ff", "a" * 5000]
-        self.crooked += [
-            str(secret),
-            str(secret).replace("/", "%2F"),
-            "/etc/passwd",
-            "http://127.0.0.1:1/x",
-            "%F0%9F%92%8A",
-        ]
+        self.routes = [*ROUTES.split(), *(f"/gradio_api/{path}" for path in API_ROUTES.split())]
+        path = str(secret)
+        self.crooked = [*CROOKED, "a" * 5000, path, path.replace("/", "%2F")]
         self.counts = Counter()
         for name, component in self.events:  # what is imported or cached at a first request
             body = {"session_hash": "x", "component_id": component, "fn_name": name, "data": EVENTS[name]}

@@ -40,7 +40,7 @@ ANSWER = "/gradio_api/component_server"
     [
         (b'{"data": "' + b"a" * LARGEST_BODY + b'"}', 413, "28 MB"),
         (b'{"data": [' + b"[1, 2]," * MOST_POINTS + b"[1, 2]]}", 413, "10,000 points"),
-        (b'{"data": ' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", 400, "nested too deeply"),
+        (b'{"data": ' + b"[" * 2 * DEEPEST + b"]" * 2 * DEEPEST + b"}", 400, "nested too deeply"),
         (b'{"data": NaN}', 400, "finite numbers"),
         (b'{"data": "\\ud800"}', 400, "whole characters"),
         (b'{"data": ', 400, "no JSON"),

@@ -104,7 +104,7 @@ def check(body: bytes) -> None:
 
 
 def deeper(brackets: bytes, limit: int) -> bool:
-    """Whether the brackets of a JSON text are nested more than `limit` deep."""
+    """Whether the brackets of a JSON text are nested far more than `limit` deep (lists and objects count apart)."""
     for _ in range(limit):  # each time the innermost go
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
     return bool(brackets)
