@@ -1,8 +1,11 @@
 """Capsule networks (Sabour, Frosst, Hinton 2017): draw a digit, see the capsules answer, bend the pose."""
 
-from capsnet.checkpoint import ModelError, available_models, load_model
+from capsnet.checkpoint import available_models, load_model, push_to_hub
 from capsnet.digits import EmptyDrawingError, InvalidDrawingError, prepare_digit
+from capsnet.errors import ModelError
 from capsnet.models import create_model
+
+__version__ = "0.2.0"
 
 __all__ = [
     "EmptyDrawingError",
@@ -12,4 +15,5 @@ __all__ = [
     "create_model",
     "load_model",
     "prepare_digit",
+    "push_to_hub",
 ]

@@ -1,5 +1,6 @@
 """The model card (README.md of a model's folder), written from its metrics."""
 
+import json
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -81,7 +82,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     known, none = ("ten digits", "no digit") if mnist else ("these classes", "none of them")
     validated = run.get("validation_images", 5_000)
     lines = [
-        _front_matter(metrics) if mnist else "",
+        _front_matter(name, draws, metrics) if mnist else "",
         f"# {title}",
         "",
         f"Reads {reads}{redraws}. {parameters:,} parameters, stored in fp16.",
@@ -279,7 +280,11 @@ def _row(name: str, result: dict, command: str) -> str:
     return f"| {name} | {result['images']:,} | {result['error']:.2%} | `{command}` |"
 
 
-def _front_matter(metrics: dict[str, Any]) -> str:
+def _front_matter(name: str, draws: bool, metrics: dict[str, Any]) -> str:
+    """What the Hub reads of a card: YAML with the accuracy on MNIST in the form of a model-index."""
+    tags = ["capsule-network" if draws else "convolutional-network", "mnist", "pytorch", "handwriting"]
+    # The split of the validation images is what its name says: the last of the training images.
+    results = {"train[-5000:]": metrics["validation"], "test": metrics.get("test")}
     lines = [
         "---",
         "license: mit",
@@ -287,8 +292,16 @@ def _front_matter(metrics: dict[str, Any]) -> str:
         "pipeline_tag: image-classification",
         "datasets: [ylecun/mnist]",
         "metrics: [accuracy]",
-        "tags: [capsule-network, mnist, pytorch]",
-        "---",
-        "",
+        f"tags: [{', '.join(tags)}]",
+        "model-index:",
+        f"- name: {json.dumps(name)}",
+        "  results:",
     ]
-    return "\n".join(lines)
+    for split, result in results.items():
+        if result:
+            lines += [
+                "  - task: {type: image-classification, name: Image classification}",
+                f'    dataset: {{type: ylecun/mnist, name: MNIST, split: "{split}"}}',
+                f"    metrics: [{{type: accuracy, name: Accuracy, value: {1 - result['error']:.4f}}}]",
+            ]
+    return "\n".join([*lines, "---", ""])

@@ -19,17 +19,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from capsnet import hub
 from capsnet.baseline import CNN
+from capsnet.errors import ModelError
+from capsnet.hub import POSES
 from capsnet.models import CapsNet, build
 from capsnet.morphometry import PROPERTIES
 
-POSES = "poses.json"
 _POSE_PARTS = "effects", "directions"
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
-
-
-class ModelError(RuntimeError):
-    """A model cannot be found or read; the message says what to do."""
 
 
 def write_atomically(path: Path, content: bytes, previous: Path | None = None) -> None:
@@ -78,7 +76,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(f"{path} is missing; a model folder holds config.json and model.safetensors.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read as JSON ({error}); restore it or train the model again.") from None
 
 
@@ -160,17 +158,37 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
     folder = find_model(str(name), revision)
     config = read_json(folder / "config.json")
     try:
+        with torch.device("meta"):  # takes no memory: a config.json from elsewhere may ask for any size
+            planned = build(config).state_dict()
+        tensors, _ = read_tensors(folder / "model.safetensors")
+        if _shapes(planned) != _shapes(tensors):
+            raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.")
         model = build(config)
+    except ModelError:
+        raise
     except (TypeError, ValueError, IndexError, RuntimeError) as error:  # the last two from torch, of odd sizes
         cause = str(error).split("\n")[0]
         raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({cause}).") from None
-    tensors, _ = read_tensors(folder / "model.safetensors")
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError:
-        raise ModelError(f"model.safetensors and config.json in {folder} do not fit together; restore both.") from None
+    model.load_state_dict(tensors)
     _load_poses(model, folder)
     return model.float().eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
+
+
+def push_to_hub(name: str | Path, repo: str, private: bool = False, message: str = "A trained model") -> str:
+    """Put a trained model on the Hugging Face Hub, for `load_model(repo)`; returns the commit, a revision to pin.
+
+    Args:
+        name: a name in weights/ or a folder; it must load.
+        repo: "user/repo"; it is made where there is none. Signs in as `hf auth login` has, or with HF_TOKEN.
+    Raises:
+        ModelError: the model cannot be loaded, or the Hub did not take it.
+    """
+    load_model(name)
+    return hub.upload(find_model(str(name)), repo, private, message)
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def _load_poses(model: CapsNet, folder: Path) -> None:
@@ -215,7 +233,7 @@ def find_model(name: str, revision: str | None = None) -> Path:
     if without_config:
         raise ModelError(f"the folder {name} holds no config.json; name a folder that train/train_mnist.py wrote.")
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        return _download(name, revision)
+        return hub.download(name, revision)
     names = ", ".join(available_models(None))
     if not names:
         raise ModelError(
@@ -223,17 +241,3 @@ def find_model(name: str, revision: str | None = None) -> Path:
             f'name such a folder, or "user/repo" on the Hugging Face Hub.'
         )
     raise ModelError(f'there is no model {name!r}; choose {names}, a folder, or "user/repo" on the Hugging Face Hub.')
-
-
-def _download(repo: str, revision: str | None) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
-
-    try:
-        hf_hub_download(repo, "model.safetensors", revision=revision)
-        with suppress(EntryNotFoundError):  # not every model has it
-            hf_hub_download(repo, POSES, revision=revision)
-        return Path(hf_hub_download(repo, "config.json", revision=revision)).parent
-    except Exception as error:  # no such repository, no network, no access…: the reader needs the cause in one line
-        cause = str(error).strip().split("\n")[0]
-        raise ModelError(f"{repo!r} is no folder here, and the Hugging Face Hub did not give it ({cause}).") from None

@@ -1,4 +1,4 @@
-"""What can be wrong with a drawing. Each message is one sentence that can be shown to the person who drew."""
+"""What can be wrong with a drawing or a model. Each message is one sentence that can be shown to whom it concerns."""
 
 
 class EmptyDrawingError(ValueError):
@@ -7,3 +7,7 @@ class EmptyDrawingError(ValueError):
 
 class InvalidDrawingError(ValueError):
     """This is not a drawing: a wrong type, shape, size or number, or a file that holds no picture."""
+
+
+class ModelError(RuntimeError):
+    """A model cannot be found or read; the message says what to do."""

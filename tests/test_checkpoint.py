@@ -2,12 +2,11 @@ import json
 import os
 import shutil
 
-import huggingface_hub
 import pytest
 import torch
 
 import capsnet
-from capsnet import checkpoint
+from capsnet import checkpoint, hub
 from capsnet.checkpoint import (
     ModelError,
     available_models,
@@ -326,38 +325,8 @@ def test_poses_json_that_does_not_fit(model, weights, spoil):
 # The Hub
 
 
-@pytest.mark.parametrize("measured", [True, False])
-def test_hub(model, weights, tmp_path, monkeypatch, measured):
-    save_model(model, tmp_path / "snapshot")
-    asked = []
-    if measured:
-        write_json(tmp_path / "snapshot" / "poses.json", poses_of(model))
-
-    def download(repo, filename, revision=None):
-        asked.append((repo, filename, revision))
-        if not (tmp_path / "snapshot" / filename).exists():
-            raise huggingface_hub.errors.EntryNotFoundError("404 Client Error")
-        return str(tmp_path / "snapshot" / filename)
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    again = load_model("someone/cap-sule.v1", revision="v2")
-    assert torch.equal(again.pose_range, model.pose_range.half().float())
-    files = ("config.json", "model.safetensors", "poses.json")
-    assert sorted(asked) == [("someone/cap-sule.v1", file, "v2") for file in files]
-    assert again.pose_effects == (poses_of(model)["effects"] if measured else None)
-
-
-def test_hub_failure_is_one_sentence(weights, monkeypatch):
-    def download(*_, **__):
-        raise OSError("401 Client Error.\n\nRepository Not Found for url …")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    message = refusal("someone/nothing")
-    assert "'someone/nothing'" in message and "(401 Client Error.)" in message
-
-
 def test_a_folder_goes_before_the_hub(model, weights, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: pytest.fail("asked the Hub"))
+    monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("asked the Hub"))
     save_model(model, tmp_path / "some" / "one")
     monkeypatch.chdir(tmp_path)
     assert load_model("some/one").info.name == "small"

@@ -27,7 +27,7 @@ def test_importing_capsnet_imports_nothing_heavy_besides_torch():
 
 
 def test_public_face():
-    public = {"available_models", "create_model", "load_model", "prepare_digit"}
+    public = {"available_models", "create_model", "load_model", "prepare_digit", "push_to_hub"}
     errors = {"EmptyDrawingError", "InvalidDrawingError", "ModelError"}
     assert public | errors == set(capsnet.__all__)
     assert all(callable(getattr(capsnet, name)) for name in capsnet.__all__)

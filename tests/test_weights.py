@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 
 from capsnet.card import write_card
 from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, read_tensors, save_model
@@ -131,6 +132,18 @@ def test_card_is_written_from_the_metrics(model, tmp_path):
     for result in (metrics["validation"], metrics["test"], *metrics.get("drawn", {}).values()):
         assert f"{result['error']:.2%}" in card
     assert "8,215,728" in card
+
+
+@pytest.mark.parametrize("name", available_models(None))
+def test_the_hub_reads_the_accuracy_from_the_card(name):
+    data = ModelCard((WEIGHTS / name / "README.md").read_text(encoding="utf-8")).data
+    metrics = read_json(WEIGHTS / name / "metrics.json")
+    assert (data.license, data.library_name, data.pipeline_tag) == ("mit", "capsnet", "image-classification")
+    assert data.model_name == name and data.datasets == ["ylecun/mnist"]
+    found = {one.dataset_split: one.metric_value for one in data.eval_results}
+    measured = {"train[-5000:]": metrics["validation"], "test": metrics.get("test")}
+    assert found == {split: pytest.approx(1 - one["error"], abs=5e-5) for split, one in measured.items() if one}
+    assert {(one.task_type, one.metric_type) for one in data.eval_results} == {("image-classification", "accuracy")}
 
 
 def test_what_pose_numbers_do_is_known(model):

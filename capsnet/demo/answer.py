@@ -1,6 +1,7 @@
 """One reading of a sheet: everything the panels show, in one forward pass."""
 
 import time
+import traceback
 from dataclasses import dataclass
 from functools import wraps
 
@@ -83,7 +84,7 @@ def check_request(networks: dict, request) -> tuple:
 
 
 def refusing(function):
-    """The function as the browser calls it: its ValueError becomes a refused request, not a server's failure."""
+    """The function as the browser calls it: its ValueError becomes a refused request, and no traceback goes out."""
 
     @wraps(function)
     def call(request):
@@ -91,6 +92,9 @@ def refusing(function):
             return function(request)
         except ValueError as error:
             raise HTTPException(400, str(error)) from None
+        except Exception:
+            traceback.print_exc()
+            raise HTTPException(500, "The page failed at this request: try again.") from None
 
     return call
 

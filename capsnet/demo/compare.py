@@ -8,7 +8,7 @@ import torch
 import capsnet
 
 from . import pad, words
-from .answer import ask, rounded
+from .answer import ask, refusing, rounded
 from .pixels import encode, read
 
 ROW = """
@@ -28,6 +28,7 @@ NAME = '<span class="digit digit-{hue}">{name}</span>'
 def build(networks: dict) -> gr.HTML:
     """The panel. It asks only while it is in view, and only about finished drawings."""
 
+    @refusing
     def compare(sheet):
         return through_all(networks, sheet)
 

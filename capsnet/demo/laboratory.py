@@ -9,7 +9,7 @@ from capsnet.baseline import CNN
 from capsnet.distortions import DISTORTIONS, distort
 
 from . import pad, words
-from .answer import rounded
+from .answer import refusing, rounded
 from .networks import named
 from .pixels import encode, read
 
@@ -21,6 +21,7 @@ NAME = '<span class="digit digit-{hue}">{name}</span>'
 def build(networks: dict, plain: CNN | None) -> gr.HTML:
     """The panel. It asks only while it is in view, and only about finished drawings."""
 
+    @refusing
     def experiment(request):
         return show(networks, plain, request)
 

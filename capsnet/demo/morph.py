@@ -10,7 +10,7 @@ import torch
 from capsnet.pose import blend, draw, transplant
 
 from . import pad, words
-from .answer import rounded
+from .answer import refusing, rounded
 from .api import to_png
 from .networks import named
 from .pixels import encode, read
@@ -56,9 +56,11 @@ def build(networks: dict) -> gr.HTML:
     A pose that is to be bent goes to the sliders as the DOM event "bend".
     """
 
+    @refusing
     def morph(request):
         return show(networks, request)
 
+    @refusing
     def film(request):
         return animate(networks, request)
 

@@ -6,7 +6,7 @@ import capsnet
 from capsnet.baseline import CNN
 
 from . import api, compare, keep, laboratory, lengths, morph, pad, perturbations, tweak, votes, words
-from .answer import ask
+from .answer import ask, refusing
 from .networks import named
 from .pixels import read
 
@@ -22,6 +22,7 @@ def build(networks: dict, plain: CNN | None = None) -> gr.Blocks:
     sliders lives in the browser.
     """
 
+    @refusing
     def answer(sheet):
         return respond(networks, sheet)
 
@@ -51,7 +52,7 @@ def build(networks: dict, plain: CNN | None = None) -> gr.Blocks:
             elem_id="bottom",
         )
         api.add_endpoints(networks)
-    return page
+    return page.queue(api_open=False)  # programs wait in the queue, too
 
 
 def respond(networks: dict, sheet) -> dict[str, dict]:

@@ -1,8 +1,10 @@
 """One look: paper for what people draw, dark screens for what the network sees, a colour for each digit."""
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from . import words
+from .guard import Guard
 from .pixels import read
 
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
@@ -10,7 +12,7 @@ MONO = ("ui-monospace", "Menlo", "Consolas", "Liberation Mono", "monospace")
 
 
 def launch_options() -> dict:
-    """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered."""
+    """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered, guarded."""
     sans, mono = ([gr.themes.Font(name) for name in names] for names in (SANS, MONO))
     theme = gr.themes.Base(font=sans, font_mono=mono).set(
         body_background_fill="#f4f2ec",
@@ -27,4 +29,6 @@ def launch_options() -> dict:
         "ssr_mode": False,
         "show_error": False,
         "max_file_size": "20mb",
+        "state_session_capacity": 1000,  # of Gradio's; the page keeps nothing in them
+        "app_kwargs": {"middleware": [Middleware(Guard)]},
     }

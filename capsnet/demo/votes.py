@@ -8,7 +8,7 @@ from capsnet.explain import Explanation, alike, explain
 from capsnet.routing.em import EMRouting
 
 from . import pad, words
-from .answer import rounded
+from .answer import refusing, rounded
 from .networks import named
 from .pixels import encode, read
 
@@ -23,6 +23,7 @@ ROW = """
 def build(networks: dict) -> gr.HTML:
     """The panel. It asks only while it is in view, and only about finished drawings."""
 
+    @refusing
     def votes(request):
         return count(networks, request)
 
