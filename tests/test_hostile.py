@@ -63,4 +63,4 @@ def test_a_body_without_a_length_is_counted(page):
 
 def test_brackets_in_texts_are_not_nested(page):
     body = {"component_id": dict(page.events)["answer"], "session_hash": "x", "fn_name": "answer", "data": "[" * 200}
-    assert page.http.post(ANSWER, json=body).json()["lengths"]["sentence"].startswith("There is no model")
+    assert page.http.post(ANSWER, json=body).json()["lengths"]["sentence"]["say"] == "error.no_model"

@@ -52,6 +52,13 @@ def main() -> None:
                 page.locator("#morph").scroll_into_view_if_needed()
                 page.wait_for_selector("#morph [data-do=play]:enabled")
                 save(page.locator("#morph"), folder / "morph.png")
+                page.locator("#laboratory").scroll_into_view_if_needed()
+                page.wait_for_selector("#laboratory input:enabled")
+                page.locator("#laboratory input").evaluate(
+                    "e => { e.value = 18; e.dispatchEvent(new Event('input', {bubbles: true})) }"
+                )
+                page.mouse.move(0, 0)
+                save(page.locator("#laboratory"), folder / "laboratory.png")
         phone = {**playwright.devices["Pixel 5"], "device_scale_factor": 2}
         page = hand.visit(browser.new_context(**phone), url)
         hand.draw(page, hand.DIGITS[4])
