@@ -161,7 +161,7 @@ def test_links_that_hold_no_drawing_say_so(page):
         page.evaluate("hash => { location.hash = hash }", hash)
         said(page, "holds no drawing")
         assert "empty" in hand.verdict(page)
-        page.evaluate("document.querySelector('#keep [role=status]').textContent = ''")
+        page.evaluate("words.say(document.querySelector('#keep [role=status]'), null)")
     page.evaluate("hash => { location.hash = hash }", link_to(**GOOD))
     hand.wait_for_verdict(page, " 7.")
 

@@ -20,7 +20,7 @@ CONTRAST = """elements => elements.map((element) => {
   return [(high + 0.05) / (low + 0.05), element.outerHTML];
 })"""
 TEXTS = (
-    ".top h1, .top p, .bottom p, .bottom a, .panel h2, .panel p:not([hidden]), .panel strong, "
+    ".top h1, .top .told, .top button, .bottom p, .bottom a, .panel h2, .panel p:not([hidden]), .panel strong, "
     ".panel button:enabled, .bar .name, .bar .value, .marks span, .axis span, "
     ".slider label, .move:not(.missing) label, .slider [type=number], .slider .back:enabled, .pictures figcaption, "
     ".panel select, #compare th, #compare th span, #compare td"
@@ -39,6 +39,67 @@ def test_contrast(new_context, url, theme):
         hand.field(page, 1).press("Enter")
         contrast, text = min(page.locator(TEXTS).evaluate_all(CONTRAST))
         assert contrast >= 4.5, text
+
+
+# For every digit, the contrast of what its colour is used for, worked out from what the browser paints.
+COLOURS = """() => {
+  const panel = document.querySelector("#lengths .panel"), styles = getComputedStyle(panel);
+  const dot = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const brush = dot.getContext("2d", { willReadFrequently: true });
+  const paint = (layers) => {
+    for (const [colour, alpha] of layers) {
+      Object.assign(brush, { fillStyle: colour, globalAlpha: alpha ?? 1 });
+      brush.fillRect(0, 0, 1, 1);
+    }
+    const [r, g, b] = [...brush.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (one, other) => {
+    const [low, high] = [paint(one), paint(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  return Array.from({ length: 10 }, (_, k) => {
+    const probe = panel.appendChild(Object.assign(document.createElement("i"), { className: `digit digit-${k}` }));
+    const value = (name) => {
+      probe.style.color = `var(${name})`;
+      return getComputedStyle(probe).color;
+    };
+    const [ink, glow, screen, card] = ["--ink", "--glow", "--screen", "--card"].map(value);
+    probe.remove();
+    const track = [[card], [getComputedStyle(document.querySelector(".bar .track")).backgroundColor]];
+    const pale = Number(getComputedStyle(document.querySelector(".bar:not(.winner) .fill")).opacity);
+    const rail = [[card], [styles.getPropertyValue("--quiet"), 0.28]];
+    return {
+      text: contrast([[card]], [[card], [ink]]),
+      mark: contrast([[ink]], [[ink], [card]]),
+      chosen: contrast([[card], [ink, 0.07]], [[card], [ink, 0.07], [ink]]),
+      picture: contrast([[screen]], [[screen], [glow]]),
+      bar: contrast(track, [...track, [ink]]),
+      other: contrast(track, [...track, [ink, pale]]),
+      slider: contrast(rail, [...rail, [ink]]),
+    };
+  });
+}"""
+TEXT, GRAPHIC = 4.5, 3  # what WCAG 2 AA asks for
+NEEDED = {
+    "text": TEXT,
+    "mark": TEXT,
+    "chosen": TEXT,
+    "picture": TEXT,
+    "bar": GRAPHIC,
+    "other": GRAPHIC,
+    "slider": GRAPHIC,
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_digits_colour_is_seen_wherever_it_stands(new_context, url, theme):
+    page = hand.visit(new_context(viewport=hand.DESKTOP), url, theme)
+    found = page.evaluate(COLOURS)
+    assert len(found) == 10
+    weak = [(k, use, one[use]) for k, one in enumerate(found) for use in NEEDED if one[use] < NEEDED[use]]
+    assert weak == []
 
 
 def test_no_sideways_scrolling(page):

@@ -125,25 +125,33 @@ def test_the_drawing_moves_into_the_frame_once(page):
     page.mouse.up()
 
 
+# Plays it, and resolves to where the drawing's ink began and ended, in pixels of the 28, while it could still be seen.
+LAST_FRAME = """() => new Promise((done) => {
+  const canvas = document.querySelector("#seen .motion");
+  let found = null;
+  document.querySelector("#seen .again").click();
+  const look = () => {
+    if (canvas.hidden) return done(found);
+    const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const ink = [...Array(width * width).keys()].filter((i) => data[4 * i] > 220);
+    const places = [ink.map((i) => i % width), ink.map((i) => Math.floor(i / width))];
+    const ends = places.map((all) => [Math.min(...all), Math.max(...all) + 1].map((v) => (v * 28) / width));
+    if (data[3] === 255) found = ends; // not yet fading
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})"""
+
+
 def test_it_ends_where_the_pixels_are(page):
     hand.draw(page, [[(0.5 + x * 0.4, 0.5 + y * 0.4) for x, y in stroke] for stroke in DIGITS[4]])
     hand.settle(page)
     page.wait_for_selector("#seen .motion", state="hidden")
-    page.click("#seen .again")
-    page.wait_for_timeout(1450)  # scaled and balanced, not yet faded
-    drawn, size = page.locator("#seen .motion").evaluate(
-        """canvas => {
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          return [[...data].filter((_, i) => i % 4 === 0), canvas.width];
-        }"""
-    )
-    bright = [(i % size, i // size) for i, red in enumerate(drawn) if red > 230]
-    assert bright
+    drawn = page.evaluate(LAST_FRAME)
+    assert drawn
     seen = hand.picture(page, "#seen .screen")
-    rows, columns = [v * 28 / size for _, v in bright], [v * 28 / size for v, _ in bright]
-    ys, xs = (seen > 127).nonzero()
-    for shown, pixel in ((rows, ys), (columns, xs)):
-        assert abs(min(shown) - min(pixel)) < 1.5 and abs(max(shown) - max(pixel) - 1) < 1.5
+    for (low, high), pixel in zip(drawn, reversed((seen > 127).nonzero()), strict=True):
+        assert abs(low - min(pixel)) < 1.2 and abs(high - max(pixel) - 1) < 1.2
 
 
 def test_a_picture_has_no_way_into_the_frame(page):
