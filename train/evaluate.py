@@ -58,7 +58,7 @@ def rejection(model: CapsNet | CNN, data_dir: str) -> Measured:
 def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
     curves = evaluate_robustness(model, load_mnist(data_dir, train=False))
     figures = {
-        kind: [{"amount": amount, **result.summary(), "interval": result.interval} for amount, result in curve.items()]
+        kind: [{"amount": amount, **result.summary(), "interval": interval(result)} for amount, result in curve.items()]
         for kind, curve in curves.items()
     }
     return figures, robustness_table(figures)
@@ -66,7 +66,11 @@ def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
 
 def affine(model: CapsNet | CNN, data_dir: str) -> Measured:
     result = evaluate_affine(model, load_mnist(data_dir, train=False))
-    return {**result.summary(), "interval": result.interval}, table({"affine digits": result})
+    return {**result.summary(), "interval": interval(result)}, table({"affine digits": result})
+
+
+def interval(result: Result) -> list[float]:
+    return [round(end, 5) for end in result.interval]
 
 
 def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:

@@ -46,7 +46,7 @@ def test_nothing_to_change_before_something_is_drawn(page):
 
 
 def test_it_begins_with_the_drawing_and_turns_it(seven):
-    assert np.abs(picture(seven) - hand.picture(seven, "#seen canvas")).max() <= 3
+    assert np.abs(picture(seven) - hand.picture(seven, "#seen canvas.screen")).max() <= 3
     assert seven.locator("#laboratory .amount").inner_text() == "0 degrees clockwise"
     curves = seven.locator("#laboratory svg")
     assert [curves.nth(n).locator(".curve").count() for n in range(3)] == [10, 10, 16]
