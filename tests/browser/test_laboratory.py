@@ -71,7 +71,9 @@ def test_another_change_another_network_another_drawing(seven):
     assert buttons.last.get_attribute("aria-pressed") == "true" and "of noise" in says(seven)[0]
     before = says(seven)[2]
     seven.evaluate("document.dispatchEvent(new CustomEvent('network', {detail: 'efficient-capsnet'}))")
-    seven.wait_for_function("text => document.querySelectorAll('#laboratory .says')[2].textContent !== text", arg=before)
+    seven.wait_for_function(
+        "text => document.querySelectorAll('#laboratory .says')[2].textContent !== text", arg=before
+    )
     seven.get_by_role("button", name="Clear", exact=True).click()
     seven.wait_for_function("document.querySelector('#laboratory input').disabled")
     assert "draw a digit" in seven.locator("#laboratory [role=status]").inner_text()
