@@ -32,11 +32,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+# On a Space every visitor is another machine.
+HOST = "0.0.0.0" if os.environ.get("SYSTEM") == "spaces" else "127.0.0.1"
+
 parser = Parser(prog="app.py", description="Draw a digit, see ten capsules answer, bend the pose of the winner.")
 parser.add_argument(
     "--host",
-    default=os.environ.get("GRADIO_SERVER_NAME")
-    or ("0.0.0.0" if os.environ.get("SYSTEM") == "spaces" else "127.0.0.1"),
+    default=os.environ.get("GRADIO_SERVER_NAME") or HOST,
     help="address to listen on (default: this machine only; a Space listens everywhere)",
 )
 parser.add_argument(
