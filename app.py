@@ -10,6 +10,13 @@ import socket
 # Before gradio is imported: neither its analytics nor its version check may reach out.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 
+if os.environ.get("SPACES_ZERO_GPU"):
+    # A Space on ZeroGPU ends unless its package comes before torch and a function asks for a GPU. Here none is used:
+    # one digit is read on the CPU before a GPU could be handed over.
+    import spaces
+
+    spaces.GPU(lambda: None)
+
 
 class Parser(argparse.ArgumentParser):
     """argparse without the usage text before an error: one line, exit status 2."""
@@ -25,10 +32,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+# On a Space every visitor is another machine.
+HOST = "0.0.0.0" if os.environ.get("SYSTEM") == "spaces" else "127.0.0.1"
+
 parser = Parser(prog="app.py", description="Draw a digit, see ten capsules answer, bend the pose of the winner.")
 parser.add_argument(
     "--host",
-    default=os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1",
+    default=os.environ.get("GRADIO_SERVER_NAME") or HOST,
     help="address to listen on (default: this machine only; a Space listens everywhere)",
 )
 parser.add_argument(

@@ -20,10 +20,11 @@ class Hub(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def commit(self, repo: str, files: dict[str, bytes]) -> str:
-        """One more commit, on top of the last one; returns its name."""
+    def commit(self, repo: str, files: dict[str, bytes], gone: list[str] = ()) -> str:
+        """One more commit, on top of the last one, without those that are gone; returns its name."""
         commits = self.repositories.setdefault(repo, [])
         files = {**(commits[-1][1] if commits else {}), **files}
+        files = {path: content for path, content in files.items() if path not in gone}
         name = hashlib.sha1(repr((len(commits), sorted(files.items()))).encode()).hexdigest()
         commits.append((name, files))
         return name
@@ -62,6 +63,9 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.command, self.path))
         if self.path == "/":
             return self.reply(200)
+        tree = re.fullmatch(r"/api/\w+/([\w.-]+/[\w.-]+)/tree/main\?.*", self.path)
+        if tree and (found := self.server.files(tree[1], "main")):
+            return self.reply_json([{"type": "file", "path": path, "size": 0, "oid": ""} for path in found[1]])
         file = re.fullmatch(r"/([\w.-]+/[\w.-]+)/resolve/([^/]+)/(.+)", self.path)
         found = file and self.server.files(file[1], file[2])
         if not found:
@@ -101,7 +105,8 @@ class Handler(BaseHTTPRequestHandler):
         files = {
             line["value"]["path"]: base64.b64decode(line["value"]["content"]) for line in lines if line["key"] == "file"
         }
-        name = self.server.commit(repo, files)
+        gone = [line["value"]["path"] for line in lines if line["key"] == "deletedFile"]
+        name = self.server.commit(repo, files, gone)
         self.reply_json({"commitUrl": f"{self.server.url}/{repo}/commit/{name}", "commitOid": name, "hookOutput": ""})
 
 

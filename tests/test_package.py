@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,11 @@ def test_weights_stay_small():
     files = [path for path in (ROOT / "weights").glob("*/*") if path.is_file()]
     sizes = [path.stat().st_size for path in files if not path.name.startswith("checkpoint")]
     assert max(sizes) < 20e6 and sum(sizes) < 45e6
+
+
+def test_extras_ask_for_what_the_requirements_files_ask_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    lines = "\n".join((ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")).splitlines()
+    asked = [line for line in lines if line and not line.startswith(("#", "-r"))]
+    assert sorted(one for one in listed if not one.startswith("capsnet")) == sorted(asked)
