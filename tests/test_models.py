@@ -17,15 +17,15 @@ PARAMETERS = {
     "capsnet": 8_215_568 + 160,
     "capsnet-small": 1_280_720 + 160,
     "efficient-capsnet": 161_824 + 1_411_344,
-    # Trunk 112,160, primary 96 · (64 + 1), W 48 · 8 · 10 · 16 or 8 · 10 · 16, bias or prior, the small decoder.
-    "dynamic-capsnet": 112_160 + 6_240 + 61_440 + 160 + 574_992,
-    "uniform-capsnet": 112_160 + 6_240 + 61_440 + 160 + 574_992,
-    "affine-capsnet": 112_160 + 6_240 + 1_280 + 160 + 574_992,
-    "windowed-capsnet": 112_160 + 6_240 + 61_440 + 160 + 574_992,
-    "attention-capsnet": 112_160 + 6_240 + 61_440 + 480 + 574_992,
-    "multi-head-capsnet": 112_160 + 6_240 + 61_440 + 480 + 2 * 10 * 16 * 16 + 574_992,
+    # Trunk 112,160, primary 96 · (64 + 1), W 48 · 8 · 10 · 16 or 8 · 10 · 16, bias or prior.
+    "dynamic-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "uniform-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "affine-capsnet": 112_160 + 6_240 + 1_280 + 160 + 1_411_344,
+    "windowed-capsnet": 112_160 + 6_240 + 61_440 + 160 + 1_411_344,
+    "attention-capsnet": 112_160 + 6_240 + 61_440 + 480 + 1_411_344,
+    "multi-head-capsnet": 112_160 + 6_240 + 61_440 + 480 + 2 * 10 * 16 * 16 + 1_411_344,
     # Queries, keys and reflections of 8×8.
-    "orth-capsnet": 112_160 + 6_240 + 61_440 + 160 + 3 * 64 + 574_992,
+    "orth-capsnet": 112_160 + 6_240 + 61_440 + 160 + 3 * 64 + 1_411_344,
     "cnn": 161_766,
     # Primary 16 · 17 · (96 + 1), W 16 · 10 · 16, β 2 · 10.
     "em-capsnet": 112_160 + 26_384 + 2_560 + 20 + 574_992,
