@@ -1,6 +1,7 @@
 import pytest
 import torch
 from PIL import Image, ImageDraw
+from small import SMALL
 
 from capsnet.data import Images
 from capsnet.models import CONFIGS
@@ -8,13 +9,6 @@ from capsnet.pens import pen_digits
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for one another.
 torch.set_num_threads(1)
-
-# Convolutions of this size take the Fourier form in batches of 16 and more, like those of the real network.
-SMALL = {
-    "trunk_options": {"channels": 16},
-    "primary_options": {"types": 2, "dim": 4},
-    "decoder_hidden": [16, 24],
-}
 
 
 @pytest.fixture

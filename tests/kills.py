@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 import torch  # noqa: E402
 import torch._dynamo  # noqa: E402, F401 (every optimizer imports it at its first step, which takes seconds)
-from conftest import SMALL  # noqa: E402
+from small import SMALL  # noqa: E402
 from test_training import run  # noqa: E402
 
 from capsnet.checkpoint import load_model, read_tensors, save_model  # noqa: E402
