@@ -116,7 +116,7 @@ def test_nothing_is_compared_unseen_or_during_a_stroke(page, questions):
     hand.wait_for_verdict(page, " 7.")
     page.wait_for_timeout(600)  # longer than a drawing rests before it is asked about
     assert "compare" not in questions and "answer" in questions
-    page.set_viewport_size({"width": 1280, "height": 3400})  # all in view
+    page.set_viewport_size({"width": 1280, "height": 5200})  # all in view
     look_at_table(page)
     assert questions.count("compare") == 1
     page.select_option(CHOICE, SECOND)  # another network, the same drawing
