@@ -81,6 +81,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         chose_by = "pictures held out (a tenth of each class's"
     known, none = ("ten digits", "no digit") if mnist else ("these classes", "none of them")
     validated = run.get("validation_images", 5_000)
+    unmeasured = f" How far a {'length' if draws else 'softmax'} is from a probability was not measured."
     lines = [
         _front_matter(name, draws, metrics) if mnist else "",
         f"# {title}",
@@ -130,8 +131,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "## Limits",
         "",
         f"It knows {known} and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
-        f"too, and not all of them are recognised as {none}. A {'length' if draws else 'softmax'} is no calibrated "
-        "probability.",
+        f"too, and not all of them are recognised as {none}.{'' if 'calibration' in metrics else unmeasured}",
         "",
     ]
     return "\n".join(lines)

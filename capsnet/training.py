@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from capsnet.baseline import CNN, CNNOutput
+from capsnet.baseline import CNN
+from capsnet.batches import epoch_order, pens_for, pick
 from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
@@ -25,8 +25,7 @@ from capsnet.data import Images, augment, to_float
 from capsnet.diagnostics import diagnose, warning
 from capsnet.distributed import PATIENCE, Team
 from capsnet.finetuning import take_over
-from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
-from capsnet.models import CapsNet, CapsNetOutput, create_model
+from capsnet.models import CapsNet, create_model
 from capsnet.rejection import measure_threshold
 from capsnet.run import (
     CHECKPOINT,
@@ -40,6 +39,7 @@ from capsnet.run import (
     remove_checkpoints,
     write_checkpoint,
 )
+from capsnet.step import device_name, evaluate, make_step, means
 
 LOOK_EVERY = 100  # steps between two looks at what they gave; each look waits for the device
 
@@ -100,7 +100,7 @@ def train(
     elif team.leads:
         remove_checkpoints(out)
     data, validation = data.to(device), validation.to(device)
-    pens = _pen_digits(config, data)
+    pens = pens_for(config, data)
     step = make_step(config, model, optimizer, device, network)
     due = Clock(checkpoint_minutes)
 
@@ -159,7 +159,7 @@ def _train_epoch(
     save: Callable[[], None],
 ) -> bool:
     """Train from where `progress` stands to the end of the epoch; False when interrupted before that."""
-    order = _order(config, progress.epoch, len(data), len(pens))
+    order = epoch_order(config, progress.epoch, len(data), len(pens))
     batches = order.split(config.batch_size)[: config.max_batches or None]
     rows: list[Tensor] = []  # what the steps since the last look gave, on the device
     begun, started = progress.batch, time.monotonic()
@@ -185,7 +185,7 @@ def _train_epoch(
                     look()
                     save()
             part, weight = team.share(len(batch))
-            images, labels = _pick(batch, data, pens)
+            images, labels = pick(batch, data, pens)
             images, labels = images[part], labels[part]
             images = augment(to_float(images), config.augmentation, generator, part, len(batch))
             row = step(images, labels, progress.epoch + number / len(batches), weight)
@@ -200,138 +200,6 @@ def _train_epoch(
 def _what_is_left(out: Path) -> str:
     kept = f"the last good state is in {out / CHECKPOINT}" if has_checkpoint(out) else "no state was kept yet"
     return f"{kept}; train anew with a lower learning rate or a lower clip."
-
-
-def _order(config: TrainingConfig, epoch: int, images: int, pens: int) -> Tensor:
-    """A random order of all images and of a random choice of pen digits, which are numbered after the images."""
-    generator = torch.Generator().manual_seed(config.seed * 100_003 + epoch)
-    share = min(pens, round(images * config.pen_share / (1 - config.pen_share)))
-    chosen = torch.cat([torch.arange(images), images + torch.randperm(pens, generator=generator)[:share]])
-    return chosen[torch.randperm(len(chosen), generator=generator)]
-
-
-def _pick(indices: Tensor, data: Images, pens: Images) -> tuple[Tensor, Tensor]:
-    indices = indices.to(data.images.device)
-    mnist, pen = indices[indices < len(data)], indices[indices >= len(data)] - len(data)
-    return (
-        torch.cat([data.images[mnist], pens.images[pen]]),
-        torch.cat([data.labels[mnist], pens.labels[pen]]),
-    )
-
-
-def _pen_digits(config: TrainingConfig, data: Images) -> Images:
-    if not config.pen_share:
-        return data[:0]
-    if data.images.shape[1:] != (1, 28, 28):
-        shape = "×".join(map(str, data.images.shape[1:]))
-        raise ValueError(f"pen digits are images of 1×28×28, not {shape}; train with pen_share 0.")
-    if data.class_names not in (None, list("0123456789")):
-        raise ValueError(f"pen digits are digits, not {', '.join(data.class_names)}; train with pen_share 0.")
-    from capsnet.pens import pen_digits
-
-    images, labels = pen_digits(config.pen_pool, config.seed)
-    return Images(torch.from_numpy(images)[:, None], torch.from_numpy(labels), data.class_names).to(data.images.device)
-
-
-def _learning_rate(config: TrainingConfig, epoch: float) -> float:
-    """Linear warm-up, then a cosine down to zero; `epoch` counts fractions."""
-    if epoch < config.warm_up:
-        return config.learning_rate * (epoch + 1e-3) / config.warm_up
-    rest = (epoch - config.warm_up) / max(config.epochs - config.warm_up, 1e-9)
-    return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
-
-
-def make_step(
-    config: TrainingConfig,
-    model: CapsNet | CNN,
-    optimizer: torch.optim.Optimizer,
-    device: torch.device,
-    network: nn.Module | None = None,
-):
-    """The step: images (B, C, H, W) float, labels (B,), epochs done → (5,), see below.
-
-    Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped.
-
-    Args:
-        network: what to call in the place of `model`, see `Team.network`; the step then takes the weight of its share.
-    """
-    network = network or model
-    low_precision = use_bf16(config.precision, device)
-
-    def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
-            out = network(images)
-            picture = model.decode(out.poses, labels) if model.info.pose_size else None
-        loss = _class_loss(config, out, labels, margin)
-        if picture is not None:
-            loss = loss + config.reconstruction_weight * reconstruction_loss(picture, images)
-        return loss, out.lengths
-
-    if config.compile:
-        objective = torch.compile(objective)
-
-    def step(images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0) -> Tensor:
-        model.train()
-        for group in optimizer.param_groups:
-            group["lr"] = _learning_rate(config, epoch)
-        images = images.contiguous(memory_format=torch.channels_last)
-        margin = torch.full((), _spread_margin(config, epoch), device=device)  # a number would be compiled in
-        loss, lengths = objective(images, labels, margin)
-        optimizer.zero_grad(set_to_none=True)
-        (loss if weight == 1 else weight * loss).backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        optimizer.step()
-        with torch.no_grad():
-            return torch.cat([_sums(loss, lengths, labels), norm[None]])
-
-    return step
-
-
-def _class_loss(
-    config: TrainingConfig, out: CapsNetOutput | CNNOutput, labels: Tensor, margin: Tensor | float
-) -> Tensor:
-    if config.loss == "cross-entropy":
-        return F.cross_entropy(out.logits, labels)
-    if config.loss == "spread":
-        return spread_loss(out.lengths, labels, margin)
-    return margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
-
-
-def _spread_margin(config: TrainingConfig, epoch: float) -> float:
-    """The margin of the spread loss: nearly all of the authors' schedule, over the whole training."""
-    return spread_margin(8 * epoch / config.epochs, unit=1)
-
-
-def _sums(loss: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-    wrong = (lengths.argmax(1) != labels).sum()
-    correct_length = lengths.gather(1, labels[:, None]).sum()
-    images = torch.full_like(loss, len(labels))
-    return torch.stack([loss * len(labels), wrong, correct_length, images]).double()
-
-
-def _means(sums: list[float]) -> dict[str, float]:
-    loss, wrong, length, images = sums
-    return {"loss": loss / images, "error": wrong / images, "length": length / images}
-
-
-@torch.inference_mode()
-def evaluate(
-    model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500, team: Team | None = None
-) -> dict[str, float]:
-    """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`.
-
-    Args:
-        team: each of these processes reads its share.
-    """
-    model.eval()
-    data = data[team.rank :: team.count] if team else data
-    total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
-    for start in range(0, len(data), batch_size):
-        part = data[start : start + batch_size]
-        out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
-        loss = _class_loss(config, out, part.labels, _spread_margin(config, config.epochs))
-        total += _sums(loss, out.lengths, part.labels)
-    return _means((team.total(total) if team else total).tolist())
 
 
 @torch.inference_mode()
@@ -349,22 +217,12 @@ def measure_pose_range(model: CapsNet, data: Images, batch_size: int = 500) -> N
         model.pose_range[:, label] = torch.quantile(poses[data.labels == label], ends, dim=0)
 
 
-def use_bf16(precision: str, device: torch.device) -> bool:
-    """Whether "auto", "bf16" or "fp32" means bf16 on this device; "auto" does if the hardware multiplies bf16."""
-    if precision != "auto":
-        return precision == "bf16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    can = torch.cpu.get_capabilities() if device.type == "cpu" and hasattr(torch.cpu, "get_capabilities") else {}
-    return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
-
-
 def _finish_epoch(progress: Progress, result: dict[str, float]) -> None:
     if not math.isfinite(result["loss"]):
         raise DivergedError(f"the validation loss is no finite number after {progress.name}")
     progress.epoch += 1
-    means = {**_means(progress.sums), "gradient": progress.gradient / progress.batch}
-    progress.history.append({"epoch": progress.epoch, **means, **{f"validation_{k}": v for k, v in result.items()}})
+    trained = {**means(progress.sums), "gradient": progress.gradient / progress.batch}
+    progress.history.append({"epoch": progress.epoch, **trained, **{f"validation_{k}": v for k, v in result.items()}})
     if not progress.best or rank(result) < rank(progress.best):
         progress.best = {"epoch": progress.epoch, **result}
     progress.batch, progress.sums, progress.gradient = 0, [0.0] * 4, 0.0
@@ -394,10 +252,3 @@ def _circumstances(config: TrainingConfig, progress: Progress, device: torch.dev
         **processes,
         "torch": torch.__version__,
     }
-
-
-def device_name(device: torch.device) -> str:
-    """The card's name, or "CPU" and how many threads."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"

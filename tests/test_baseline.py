@@ -11,7 +11,8 @@ from capsnet.configuration import TrainingConfig, recipe
 from capsnet.data import to_float
 from capsnet.models import create_model
 from capsnet.rejection import DOUBT, judge
-from capsnet.training import evaluate, train
+from capsnet.step import evaluate
+from capsnet.training import train
 
 
 @pytest.fixture

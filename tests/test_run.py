@@ -14,7 +14,7 @@ import torch
 from kills import stands
 from test_training import configuration, equal, interrupt, run
 
-from capsnet import training
+from capsnet import step, training
 from capsnet.checkpoint import ModelError, read_tensors, save_model
 from capsnet.data import Images
 from capsnet.models import create_model
@@ -175,14 +175,14 @@ def test_a_full_disk(stopped, digits, tmp_path, monkeypatch, step):
 
 def test_a_loss_that_is_no_number_stops_the_run(small, digits, tmp_path, monkeypatch):
     """In the second epoch's third step."""
-    class_loss, seen = training._class_loss, []
+    class_loss, seen = step.class_loss, []
 
     def spoilt(*arguments):
         seen.append(torch.is_grad_enabled())
         return class_loss(*arguments) * (torch.nan if sum(seen) == 7 else 1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "_class_loss", spoilt)
+        patch.setattr(step, "class_loss", spoilt)
         with pytest.raises(DivergedError) as error:
             run(tmp_path, digits)
     assert str(error.value) == (
@@ -196,7 +196,7 @@ def test_a_loss_that_is_no_number_stops_the_run(small, digits, tmp_path, monkeyp
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 def test_no_state_before_the_first_checkpoint(small, digits, tmp_path, monkeypatch, where):
     if where == "loss":
-        monkeypatch.setattr(training, "_class_loss", lambda *_: torch.tensor(torch.inf, requires_grad=True))
+        monkeypatch.setattr(step, "class_loss", lambda *_: torch.tensor(torch.inf, requires_grad=True))
     else:
         monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *_: torch.tensor(torch.nan))
     with pytest.raises(DivergedError, match="no finite number in step 1 of epoch 1; no state was kept yet; train anew"):

@@ -12,7 +12,7 @@ import pytest
 import torch
 from test_training import interrupt
 
-from capsnet import training
+from capsnet import step
 from capsnet.checkpoint import load_model
 from capsnet.configuration import OPTIONS, RECIPES, TrainingConfig, command, read_config, recipe
 from capsnet.data import Augmentation, DataError
@@ -205,7 +205,7 @@ def test_a_training_that_was_stopped_is_not_overwritten(script, main, monkeypatc
 
 
 def test_a_training_that_diverges(main, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(training, "_class_loss", lambda *_: torch.tensor(torch.nan, requires_grad=True))
+    monkeypatch.setattr(step, "class_loss", lambda *_: torch.tensor(torch.nan, requires_grad=True))
     assert main("--out", tmp_path) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "step 1 of epoch 1" in error and "lower learning rate" in error

@@ -7,14 +7,15 @@ import threading
 import pytest
 import torch
 
-from capsnet import training
+from capsnet import batches, step, training
 from capsnet.checkpoint import ModelError, load_model, read_json, read_tensors, save_model, write_tensors
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Augmentation, Images, to_float
 from capsnet.losses import margin_loss, spread_loss
 from capsnet.models import create_model
 from capsnet.run import CHECKPOINT, PREVIOUS
-from capsnet.training import evaluate, measure_pose_range, train, use_bf16
+from capsnet.step import evaluate, use_bf16
+from capsnet.training import measure_pose_range, train
 
 STILL = Augmentation(shift=0, rotation=0, scale=0, shear=0, elastic=0, thickness=0)
 
@@ -275,30 +276,30 @@ def test_the_checkpoint_holds_all_that_resuming_needs(straight):
 def test_learning_rate(epoch, rate):
     """One epoch of warm-up to 1, then half a cosine period down to 0 at the third."""
     config = TrainingConfig(learning_rate=1, warm_up=1, epochs=3)
-    assert training._learning_rate(config, epoch) == pytest.approx(rate)
+    assert step.learning_rate(config, epoch) == pytest.approx(rate)
 
 
 def test_learning_rate_without_warm_up_or_decay():
-    assert training._learning_rate(TrainingConfig(learning_rate=2, warm_up=0), 0) == 2
+    assert step.learning_rate(TrainingConfig(learning_rate=2, warm_up=0), 0) == 2
     still_rising = TrainingConfig(learning_rate=2, warm_up=8, epochs=2)
-    assert training._learning_rate(still_rising, 2) == pytest.approx(0.5, rel=0.01)
+    assert step.learning_rate(still_rising, 2) == pytest.approx(0.5, rel=0.01)
 
 
 def test_order_of_an_epoch():
     config = TrainingConfig(pen_share=0.25, seed=3)
-    orders = [training._order(config, epoch, 30, 50) for epoch in (0, 1, 0)]
+    orders = [batches.epoch_order(config, epoch, 30, 50) for epoch in (0, 1, 0)]
     for order in orders:
         assert order[order < 30].sort().values.tolist() == list(range(30))  # every image once
         pens = order[order >= 30]
         assert len(pens) == 10 and len(pens.unique()) == 10 and pens.max() < 80  # a quarter of 40
     assert torch.equal(orders[0], orders[2]) and not torch.equal(orders[0], orders[1])
-    assert len(training._order(TrainingConfig(pen_share=0), 0, 30, 0)) == 30
+    assert len(batches.epoch_order(TrainingConfig(pen_share=0), 0, 30, 0)) == 30
 
 
 def test_pick_takes_images_and_pens_with_their_labels(digits):
     data, pens = digits[:30], digits[30:]
     indices = torch.tensor([35, 2, 30, 29])
-    images, labels = training._pick(indices, data, pens)
+    images, labels = batches.pick(indices, data, pens)
     got = {(image.sum().item(), label.item()) for image, label in zip(images, labels, strict=True)}
     assert got == {(digits.images[k].sum().item(), digits.labels[k].item()) for k in indices}
 
@@ -326,8 +327,8 @@ def test_the_spread_loss_trains_with_a_growing_margin(small, digits):
         torch.manual_seed(0)
         model = create_model("small")
         wanted = spread_loss(model(images).lengths, labels, margin).item()
-        step = training.make_step(config, model, torch.optim.Adam(model.parameters()), torch.device("cpu"))
-        assert step(images, labels, epoch)[0].item() / 6 == pytest.approx(wanted, rel=1e-5)
+        take = step.make_step(config, model, torch.optim.Adam(model.parameters()), torch.device("cpu"))
+        assert take(images, labels, epoch)[0].item() / 6 == pytest.approx(wanted, rel=1e-5)
     model.eval()
     wanted = spread_loss(model(images).lengths, labels, 0.2 + 0.79 / (1 + math.exp(-4))).item()
     assert evaluate(model, digits[:6], config)["loss"] == pytest.approx(wanted, rel=1e-5)

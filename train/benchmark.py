@@ -25,7 +25,7 @@ from capsnet.configuration import TrainingConfig  # noqa: E402
 from capsnet.losses import margin_loss, reconstruction_loss  # noqa: E402
 from capsnet.models import CapsNet, create_model  # noqa: E402
 from capsnet.run import keep_freed_memory  # noqa: E402
-from capsnet.training import device_name, make_step, use_bf16  # noqa: E402
+from capsnet.step import device_name, make_step, use_bf16  # noqa: E402
 from tests.textbook import CapsNet as Textbook  # noqa: E402
 
 BATCH = 128

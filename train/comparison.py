@@ -15,7 +15,7 @@ from capsnet.configuration import recipe
 from capsnet.data import Images
 from capsnet.models import CapsNet
 from capsnet.run import keep_freed_memory
-from capsnet.training import device_name, make_step
+from capsnet.step import device_name, make_step
 from train.benchmark import BATCH, time_in_turns
 
 UNIT = "uniform-capsnet"  # what times are measured by

@@ -19,7 +19,8 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import TrainingConfig  # noqa: E402
 from capsnet.data import DataError, Images, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import evaluate_drawn  # noqa: E402
-from capsnet.training import evaluate, train  # noqa: E402
+from capsnet.step import evaluate  # noqa: E402
+from capsnet.training import train  # noqa: E402
 from train.train_mnist import parse  # noqa: E402
 
 

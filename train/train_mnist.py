@@ -26,7 +26,8 @@ from capsnet.folder import load_folder, split_folder  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import DivergedError, has_checkpoint  # noqa: E402
 from capsnet.seeds import train_seeds  # noqa: E402
-from capsnet.training import train, use_bf16  # noqa: E402
+from capsnet.step import use_bf16  # noqa: E402
+from capsnet.training import train  # noqa: E402
 
 
 def descriptions(owner: type) -> dict[str, str]:

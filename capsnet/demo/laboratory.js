@@ -92,13 +92,8 @@ for (const button of kinds) {
   });
 }
 slider.addEventListener("input", turn);
-document.addEventListener("sheet", ({ detail }) => {
-  sheet = detail;
-  renew();
-});
-document.addEventListener("network", ({ detail }) => {
-  if (detail === network) return;
-  network = detail;
+follow(network, (turned) => {
+  ({ sheet, network } = { sheet, network, ...turned });
   renew();
 });
 mark();

@@ -143,13 +143,8 @@ button("keep").addEventListener("click", () => {
   portray(0, null);
   renew();
 });
-document.addEventListener("sheet", ({ detail }) => {
-  sheet = detail;
-  renew();
-});
-document.addEventListener("network", ({ detail }) => {
-  if (detail === network) return;
-  network = detail;
+follow(network, (turned) => {
+  ({ sheet, network } = { sheet, network, ...turned });
   renew();
 });
 slider.max = last;

@@ -22,12 +22,8 @@ def beside(model, name: str) -> dict:
         capsnet.available_models(), key=lambda name: known.index(name) if name in known else len(known)
     ):
         if other not in networks:
-            try:
-                network = capsnet.load_model(other)
-            except capsnet.ModelError as error:
-                print(f"{other} is left out: {error}", file=sys.stderr)
-                continue
-            if reads(network) == reads(model):
+            network = _loaded(other)
+            if network is not None and reads(network) == reads(model):
                 networks[other] = network
     return networks
 
@@ -35,14 +31,19 @@ def beside(model, name: str) -> dict:
 def plain(model) -> CNN | None:
     """The plain network in weights/ that reads the same digits, loaded; None where there is none."""
     for name in capsnet.available_models("baseline"):
-        try:
-            network = capsnet.load_model(name)
-        except capsnet.ModelError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
-            continue
-        if takes(network) == takes(model):
+        network = _loaded(name)
+        if network is not None and takes(network) == takes(model):
             return network
     return None
+
+
+def _loaded(name: str) -> CapsNet | CNN | None:
+    """The network of that name in weights/; None, and a line on stderr, where it cannot be loaded."""
+    try:
+        return capsnet.load_model(name)
+    except capsnet.ModelError as error:
+        print(f"{name} is left out: {error}", file=sys.stderr)
+        return None
 
 
 def reads(model) -> tuple:

@@ -168,14 +168,8 @@ document.addEventListener("capsule", ({ detail }) => turnTo(detail));
 function renew() {
   view.turnTo(sheet && { sheet, network });
 }
-document.addEventListener("sheet", ({ detail }) => {
-  sheet = detail;
-  chosen = null;
-  renew();
-});
-document.addEventListener("network", ({ detail }) => {
-  if (detail === network) return;
-  network = detail;
+follow(network, (turned) => {
+  ({ sheet, network } = { sheet, network, ...turned });
   chosen = null;
   renew();
 });

@@ -1,0 +1,135 @@
+"""A step of training and what it is judged by: losses, rate, precision, figures."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from capsnet.baseline import CNN, CNNOutput
+from capsnet.configuration import TrainingConfig
+from capsnet.data import Images, to_float
+from capsnet.distributed import Team
+from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
+from capsnet.models import CapsNet, CapsNetOutput
+
+
+def make_step(
+    config: TrainingConfig,
+    model: CapsNet | CNN,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    network: nn.Module | None = None,
+):
+    """The step: images (B, C, H, W) float, labels (B,), epochs done → (5,), see below.
+
+    Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped.
+
+    Args:
+        network: what to call in the place of `model`, see `Team.network`; the step then takes the weight of its share.
+    """
+    network = network or model
+    low_precision = use_bf16(config.precision, device)
+
+    def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
+            out = network(images)
+            picture = model.decode(out.poses, labels) if model.info.pose_size else None
+        loss = class_loss(config, out, labels, margin)
+        if picture is not None:
+            loss = loss + config.reconstruction_weight * reconstruction_loss(picture, images)
+        return loss, out.lengths
+
+    if config.compile:
+        objective = torch.compile(objective)
+
+    def step(images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0) -> Tensor:
+        model.train()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(config, epoch)
+        images = images.contiguous(memory_format=torch.channels_last)
+        margin = torch.full((), margin_at(config, epoch), device=device)  # a number would be compiled in
+        loss, lengths = objective(images, labels, margin)
+        optimizer.zero_grad(set_to_none=True)
+        (loss if weight == 1 else weight * loss).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimizer.step()
+        with torch.no_grad():
+            return torch.cat([figures(loss, lengths, labels), norm[None]])
+
+    return step
+
+
+def class_loss(
+    config: TrainingConfig, out: CapsNetOutput | CNNOutput, labels: Tensor, margin: Tensor | float
+) -> Tensor:
+    """The loss of what the network answers, without that of what it redraws, by the configuration."""
+    if config.loss == "cross-entropy":
+        return F.cross_entropy(out.logits, labels)
+    if config.loss == "spread":
+        return spread_loss(out.lengths, labels, margin)
+    return margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
+
+
+def margin_at(config: TrainingConfig, epoch: float) -> float:
+    """The margin of the spread loss: nearly all of the authors' schedule, over the whole training."""
+    return spread_margin(8 * epoch / config.epochs, unit=1)
+
+
+def figures(loss: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+    """Sums over a batch, (4,) float64: loss, errors, lengths of the correct capsules, images."""
+    wrong = (lengths.argmax(1) != labels).sum()
+    correct_length = lengths.gather(1, labels[:, None]).sum()
+    images = torch.full_like(loss, len(labels))
+    return torch.stack([loss * len(labels), wrong, correct_length, images]).double()
+
+
+def means(sums: list[float]) -> dict[str, float]:
+    """Loss, error and length of the correct capsule for an image, from `figures`."""
+    loss, wrong, length, images = sums
+    return {"loss": loss / images, "error": wrong / images, "length": length / images}
+
+
+def learning_rate(config: TrainingConfig, epoch: float) -> float:
+    """Linear warm-up, then a cosine down to zero; `epoch` counts fractions."""
+    if epoch < config.warm_up:
+        return config.learning_rate * (epoch + 1e-3) / config.warm_up
+    rest = (epoch - config.warm_up) / max(config.epochs - config.warm_up, 1e-9)
+    return config.learning_rate * (1 + math.cos(math.pi * min(rest, 1))) / 2
+
+
+@torch.inference_mode()
+def evaluate(
+    model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500, team: Team | None = None
+) -> dict[str, float]:
+    """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`.
+
+    Args:
+        team: each of these processes reads its share.
+    """
+    model.eval()
+    data = data[team.rank :: team.count] if team else data
+    total = torch.zeros(4, dtype=torch.float64, device=data.images.device)
+    for start in range(0, len(data), batch_size):
+        part = data[start : start + batch_size]
+        out = model(to_float(part.images).contiguous(memory_format=torch.channels_last))
+        loss = class_loss(config, out, part.labels, margin_at(config, config.epochs))
+        total += figures(loss, out.lengths, part.labels)
+    return means((team.total(total) if team else total).tolist())
+
+
+def use_bf16(precision: str, device: torch.device) -> bool:
+    """Whether "auto", "bf16" or "fp32" means bf16 on this device; "auto" does if the hardware multiplies bf16."""
+    if precision != "auto":
+        return precision == "bf16"
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    can = torch.cpu.get_capabilities() if device.type == "cpu" and hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
+
+
+def device_name(device: torch.device) -> str:
+    """The card's name, or "CPU" and how many threads."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
