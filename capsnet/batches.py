@@ -1,10 +1,62 @@
-"""What each step of an epoch trains on: an order of the images, and pen digits drawn by code among them."""
+"""What each step of an epoch trains on: an order of the images, pen digits drawn by code among them, pairs of both."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from capsnet.baseline import CNN
 from capsnet.configuration import TrainingConfig
-from capsnet.data import Images
+from capsnet.data import Images, augment, to_float
+from capsnet.models import CapsNet, create_model
+from capsnet.pairs import lay, over, partners, sheet_side, shifts
+
+SINGLES = 0.1  # of the sheets for two digits have one, so that its capsule alone is long there
+
+
+def network_for(config: TrainingConfig, data: Images) -> CapsNet | CNN:
+    """The untrained network that reads what this configuration makes of the images."""
+    side = data.images.shape[-1]
+    side = sheet_side(side) if config.kind == "pair" else side
+    return create_model(config.model, in_channels=data.images.shape[1], input_size=side, class_names=data.class_names)
+
+
+@dataclass
+class Lesson:
+    """What a step learns from: images (B, C, H, W) in [0, 1], labels (B,).
+
+    Of pairs, labels (B, 2) and `pictures` (B, 2, C, H, W), each digit alone; where there is one, it is both of them.
+    """
+
+    images: Tensor
+    labels: Tensor
+    pictures: Tensor | None = None
+
+
+def lesson(
+    config: TrainingConfig, batch: Tensor, data: Images, pens: Images, generator: torch.Generator, part: slice
+) -> Lesson:
+    """The images of those numbers of `epoch_order`, changed at random.
+
+    Args:
+        generator: of random numbers, on the device of the images.
+        part: which of them; they are what they would be in the whole batch.
+    """
+
+    def changed(images: Tensor) -> Tensor:
+        return augment(to_float(images[part]), config.augmentation, generator, part, len(batch))
+
+    images, labels = pick(batch, data, pens)
+    if config.kind != "pair":
+        return Lesson(changed(images), labels[part])
+    classes = 10 if data.class_names is None else len(data.class_names)
+    others = data[partners(labels, data.labels, classes, generator)]
+    one, other = (lay(changed(its), shifts(len(batch), generator)[part]) for its in (images, others.images))
+    alone = (torch.rand(len(batch), generator=generator, device=one.device) < SINGLES)[part]
+    sheets = over(torch.stack([one, other * ~alone[:, None, None, None]], 1))
+    pictures = torch.stack([one, torch.where(alone[:, None, None, None], one, other)], 1)
+    labels = torch.stack([labels[part], torch.where(alone, labels[part], others.labels[part])], 1)
+    return Lesson(sheets, labels, pictures)
 
 
 def epoch_order(config: TrainingConfig, epoch: int, images: int, pens: int) -> Tensor:

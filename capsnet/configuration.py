@@ -70,16 +70,20 @@ class TrainingConfig:
     max_batches: int = 0
     seed: int = 0
 
+    @property
+    def kind(self) -> str:
+        """What the model reads, see `capsnet.recognizer.ModelInfo`."""
+        return CONFIGS.get(self.model, {}).get("kind", "digit")
+
     def check(self) -> None:
         """Raises ValueError for values that cannot work."""
         if self.model not in CONFIGS:
             raise ValueError(f"model is {self.model!r}; choose one of {', '.join(CONFIGS)}")
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        baseline = CONFIGS.get(self.model, {}).get("kind") == "baseline"
-        if baseline != (self.loss == "cross-entropy"):
-            fits = "cross-entropy" if baseline else "margin or spread"
-            raise ValueError(f"loss is {self.loss!r}; {self.model} is trained with {fits}")
+        fits = {"baseline": ["cross-entropy"], "pair": ["margin"]}.get(self.kind, ["margin", "spread"])
+        if self.loss not in fits:
+            raise ValueError(f"loss is {self.loss!r}; {self.model} is trained with {' or '.join(fits)}")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -129,6 +133,15 @@ RECIPES: dict[str, dict[str, Any]] = {
     # Its twin; without a decoder there is nothing to weigh, but what it says of the twin stays the same.
     "cnn": {**_EFFICIENT, "loss": "cross-entropy"},
     **{f"{routing}-capsnet": _ALIKE for routing in _ROUTINGS},
+    # The place on the sheet is the shift. More are sharp, since a pair is as sharp as both of its digits.
+    "multi-capsnet": {
+        "epochs": 40,
+        "learning_rate": 3e-3,
+        "warm_up": 1.0,
+        "reconstruction_weight": 0.0005,
+        "shift": 0.0,
+        "sharp": 0.6,
+    },
     # Hinton, Sabour, Frosst 2018 and the authors' code: spread loss, Adam at 0.003 as the others have it here.
     "em-capsnet": {**_ALIKE, "loss": "spread"},
 }

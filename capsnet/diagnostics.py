@@ -6,6 +6,7 @@ import torch
 
 from capsnet.data import Images, to_float
 from capsnet.functional import directions
+from capsnet.losses import present
 from capsnet.models import CapsNet
 from capsnet.recognizer import Recognizer
 from capsnet.routing.em import EMRouting
@@ -27,14 +28,11 @@ def diagnose(model: Recognizer, validation: Images) -> dict[str, float]:
     capsules = isinstance(model, CapsNet)
     images = to_float(part.images).contiguous(memory_format=torch.channels_last)
     out = model(images, trace=True) if capsules else model(images)
-    right = out.lengths.gather(1, part.labels[:, None])
-    others = out.lengths.shape[1] - 1
-    found = {
-        "right_length": right.mean().item(),
-        "wrong_length": ((out.lengths.sum(1, keepdim=True) - right) / others).mean().item(),
-    }
+    classes = out.lengths.shape[1]
+    there = present(part.labels, classes)
+    found = {"right_length": out.lengths[there].mean().item(), "wrong_length": out.lengths[~there].mean().item()}
     if capsules:
-        found["coupling_entropy"] = torch.special.entr(out.coupling).sum(2).mean().item() / math.log(others + 1)
+        found["coupling_entropy"] = torch.special.entr(out.coupling).sum(2).mean().item() / math.log(classes)
     if capsules and not isinstance(model.routing, EMRouting):
         sums = out.trace[-1]["evidence"].sum(1)  # (B, J), |s_j| but for the bias
         bias = getattr(model.routing, "bias", None)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from capsnet.batches import network_for
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
-from capsnet.models import create_model
 
 TRIED = 16  # images; from so many on the convolutions take the form that they have in training
 COPIES = 5  # of the weights: themselves, gradient, two moments of Adam, the best so far
@@ -53,9 +53,9 @@ class Estimate:
 
 def estimate(config: TrainingConfig, data: Images, processes: int = 1) -> Estimate:
     """Measured with two small batches on the CPU, of which the larger one needs so much more."""
-    channels, size = data.images.shape[1], data.images.shape[-1]
     with torch.random.fork_rng(devices=[]):
-        model = create_model(config.model, in_channels=channels, input_size=size, class_names=data.class_names)
+        model = network_for(config, data)
+    channels, size = model.info.in_channels, model.info.input_size
     small, _ = _footprint(model, torch.zeros(TRIED, channels, size, size))
     large, flops = _footprint(model, torch.zeros(2 * TRIED, channels, size, size))
     batch_size = -(-config.batch_size // processes)

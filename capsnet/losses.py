@@ -13,6 +13,11 @@ PAPER_RECONSTRUCTION_WEIGHT = 0.0005
 AUTHORS_RECONSTRUCTION_WEIGHT = 0.01
 
 
+def present(labels: Tensor, classes: int) -> Tensor:
+    """Which classes are there, (B, classes) bool: labels are (B,) class indices, or (B, n) of n digits on one image."""
+    return F.one_hot(labels.view(len(labels), -1), classes).amax(1).bool()
+
+
 def margin_loss(
     lengths: Tensor, labels: Tensor, m_plus: float = 0.9, m_minus: float = 0.1, down_weight: float = 0.5
 ) -> Tensor:

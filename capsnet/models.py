@@ -68,6 +68,15 @@ CONFIGS |= {
 }
 
 
+# Two digits over each other on 36×36 pixels: 16 types of capsules at 5×5 places, routed as in the paper.
+CONFIGS["multi-capsnet"] = {
+    **_TRUNK,
+    "kind": "pair",
+    "input_size": 36,
+    "primary_options": {"types": 16, "kernel": 5},
+    "decoder_hidden": [512, 512],
+}
+
 # The twin of Efficient-CapsNet: the same trunk and depthwise convolution, and two ordinary layers in the place of
 # capsules and routing. 161,766 parameters.
 CONFIGS["cnn"] = {"kind": "baseline", "units": 148}
@@ -101,7 +110,7 @@ class CapsNet(Recognizer):
         routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
         pose_size: size of a digit capsule's pose.
         decoder_hidden: units of the decoder's two hidden layers.
-        rejection_threshold: see `Recognizer`.
+        rejection_threshold, presence_threshold: see `Recognizer`.
     Source: Sabour, Frosst, Hinton 2017, section 4.
     """
 
@@ -124,6 +133,7 @@ class CapsNet(Recognizer):
         pose_size: int = 16,
         decoder_hidden: list[int] | None = None,
         rejection_threshold: float | None = None,
+        presence_threshold: float | None = None,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         class_names = list("0123456789" if class_names is None else class_names)

@@ -47,17 +47,19 @@ class Recognizer(nn.Module):
 
     Args:
         config: what rebuilds it, config.json; its rejection_threshold is what is stranger to the model, see
-            `capsnet.rejection`, than a digit; None or missing where that was not measured.
+            `capsnet.rejection`, than a digit, and its presence_threshold the length above which a capsule of a model
+            that reads several digits says that its digit is there; None or missing where that was not measured.
     Raises:
-        ValueError: that threshold is not above 0.
+        ValueError: a threshold is not above 0.
     """
 
     def __init__(self, config: dict[str, Any], info: ModelInfo):
         super().__init__()
         self.config = {key: value for key, value in config.items() if value is not None}
         self.info = info
-        if self.rejection_threshold is not None and not 0 < self.rejection_threshold < math.inf:
-            raise ValueError(f"rejection_threshold is {self.rejection_threshold}; it must be a number above 0.")
+        for name in ("rejection_threshold", "presence_threshold"):
+            if name in self.config and not 0 < self.config[name] < math.inf:
+                raise ValueError(f"{name} is {self.config[name]}; it must be a number above 0.")
 
     @property
     def rejection_threshold(self) -> float | None:
@@ -67,3 +69,12 @@ class Recognizer(nn.Module):
     @rejection_threshold.setter
     def rejection_threshold(self, threshold: float) -> None:
         self.config["rejection_threshold"] = threshold
+
+    @property
+    def presence_threshold(self) -> float | None:
+        """A capsule longer than this says that its digit is there, see `capsnet.overlap`; None: nobody measured it."""
+        return self.config.get("presence_threshold")
+
+    @presence_threshold.setter
+    def presence_threshold(self, threshold: float) -> None:
+        self.config["presence_threshold"] = threshold

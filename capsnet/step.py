@@ -10,7 +10,7 @@ from capsnet.baseline import CNN, CNNOutput
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images, to_float
 from capsnet.distributed import Team
-from capsnet.losses import margin_loss, reconstruction_loss, spread_loss, spread_margin
+from capsnet.losses import margin_loss, present, reconstruction_loss, spread_loss, spread_margin
 from capsnet.models import CapsNet, CapsNetOutput
 
 
@@ -21,9 +21,10 @@ def make_step(
     device: torch.device,
     network: nn.Module | None = None,
 ):
-    """The step: images (B, C, H, W) float, labels (B,), epochs done → (5,), see below.
+    """The step: images (B, C, H, W) float, labels (B,) or (B, n), epochs done → (5,), see below.
 
-    Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped.
+    Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped. Of images with
+    n digits the step also takes `pictures` (B, n, C, H, W), each digit alone: what its capsule is to redraw.
 
     Args:
         network: what to call in the place of `model`, see `Team.network`; the step then takes the weight of its share.
@@ -31,25 +32,28 @@ def make_step(
     network = network or model
     low_precision = use_bf16(config.precision, device)
 
-    def objective(images: Tensor, labels: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
+    def objective(images: Tensor, labels: Tensor, pictures: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             out = network(images)
-            picture = model.decode(out.poses, labels) if model.info.pose_size else None
+            drawn = _redraw(model, out.poses, labels) if model.info.pose_size else None
         loss = class_loss(config, out, labels, margin)
-        if picture is not None:
-            loss = loss + config.reconstruction_weight * reconstruction_loss(picture, images)
+        if drawn is not None:
+            loss = loss + config.reconstruction_weight * reconstruction_loss(drawn, pictures)
         return loss, out.lengths
 
     if config.compile:
         objective = torch.compile(objective)
 
-    def step(images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0) -> Tensor:
+    def step(
+        images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0, pictures: Tensor | None = None
+    ) -> Tensor:
         model.train()
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(config, epoch)
         images = images.contiguous(memory_format=torch.channels_last)
         margin = torch.full((), margin_at(config, epoch), device=device)  # a number would be compiled in
-        loss, lengths = objective(images, labels, margin)
+        pictures = images if pictures is None else pictures.flatten(0, 1)
+        loss, lengths = objective(images, labels, pictures, margin)
         optimizer.zero_grad(set_to_none=True)
         (loss if weight == 1 else weight * loss).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
@@ -60,6 +64,11 @@ def make_step(
     return step
 
 
+def _redraw(model: CapsNet, poses: Tensor, labels: Tensor) -> Tensor:
+    """What the capsule of every digit on every image draws: labels (B,) or (B, n) → (B·n, C, H, W)."""
+    return model.decode(poses.repeat_interleave(labels.numel() // len(labels), 0), labels.flatten())
+
+
 def class_loss(
     config: TrainingConfig, out: CapsNetOutput | CNNOutput, labels: Tensor, margin: Tensor | float
 ) -> Tensor:
@@ -68,6 +77,8 @@ def class_loss(
         return F.cross_entropy(out.logits, labels)
     if config.loss == "spread":
         return spread_loss(out.lengths, labels, margin)
+    if labels.ndim == 2:
+        labels = present(labels, out.lengths.shape[1]).float()
     return margin_loss(out.lengths, labels, config.m_plus, config.m_minus, config.down_weight)
 
 
@@ -77,9 +88,14 @@ def margin_at(config: TrainingConfig, epoch: float) -> float:
 
 
 def figures(loss: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-    """Sums over a batch, (4,) float64: loss, errors, lengths of the correct capsules, images."""
-    wrong = (lengths.argmax(1) != labels).sum()
-    correct_length = lengths.gather(1, labels[:, None]).sum()
+    """Sums over a batch, (4,) float64: loss, errors, lengths of the correct capsules (their mean), images.
+
+    An image is read wrongly unless the capsules of what is there, labels (B,) or (B, n), are longer than all others.
+    """
+    there = present(labels, lengths.shape[1])
+    shortest = lengths.masked_fill(~there, math.inf).amin(1)
+    wrong = (shortest <= lengths.masked_fill(there, -math.inf).amax(1)).sum()
+    correct_length = lengths.gather(1, labels.view(len(labels), -1)).mean(1).sum()
     images = torch.full_like(loss, len(labels))
     return torch.stack([loss * len(labels), wrong, correct_length, images]).double()
 

@@ -16,16 +16,18 @@ import torch
 from torch import Tensor
 
 from capsnet.baseline import CNN
-from capsnet.batches import epoch_order, pens_for, pick
+from capsnet.batches import epoch_order, lesson, network_for, pens_for
 from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
-from capsnet.data import Images, augment, to_float
+from capsnet.data import Images, to_float
 from capsnet.diagnostics import diagnose, warning
 from capsnet.distributed import PATIENCE, Team
 from capsnet.finetuning import take_over
-from capsnet.models import CapsNet, create_model
+from capsnet.models import CapsNet
+from capsnet.overlap import measure_presence
+from capsnet.pairs import fixed_pairs
 from capsnet.rejection import measure_threshold
 from capsnet.run import (
     CHECKPOINT,
@@ -85,8 +87,7 @@ def train(
     out.mkdir(parents=True, exist_ok=True)
     keep_freed_memory()
     torch.manual_seed(config.seed)
-    shape = {"in_channels": data.images.shape[1], "input_size": data.images.shape[-1]}
-    model = create_model(config.model, **shape, class_names=data.class_names)
+    model = network_for(config, data)
     if config.start and not resume:
         anew = take_over(model, config.start)
         log(f"weights of {config.start}" + (f"; anew, since the classes are others: {', '.join(anew)}" if anew else ""))
@@ -99,8 +100,9 @@ def train(
         progress, best = read_checkpoint(out, config, model, optimizer, generator, fingerprint, log)
     elif team.leads:
         remove_checkpoints(out)
-    data, validation = data.to(device), validation.to(device)
-    pens = pens_for(config, data)
+    pairs = config.kind == "pair"
+    judged = (fixed_pairs(validation)[0] if pairs else validation).to(device)
+    data, pens = data.to(device), pens_for(config, data.to(device))
     step = make_step(config, model, optimizer, device, network)
     due = Clock(checkpoint_minutes)
 
@@ -115,9 +117,9 @@ def train(
                 whole = _train_epoch(config, progress, data, pens, step, generator, team, interrupted, due, save)
                 if whole:
                     team.average_statistics(model)
-                    result = evaluate(model, validation, config, team=team)
+                    result = evaluate(model, judged, config, team=team)
                     _finish_epoch(progress, result)
-                    progress.history[-1] |= diagnose(model, validation)
+                    progress.history[-1] |= diagnose(model, judged)
             except DivergedError as error:
                 raise DivergedError(f"{error}; {_what_is_left(out)}") from None
             if whole:
@@ -130,13 +132,16 @@ def train(
             if advice := warning(progress.history[-1]):
                 log(advice)
             for callback in callbacks if team.leads else ():
-                callback(progress.history[-1], model, validation)
+                callback(progress.history[-1], model, judged)
 
     model.load_state_dict(best)
     if team.leads:
         if model.info.pose_size:
-            measure_pose_range(model, data)
-        measure_threshold(model, validation)
+            measure_pose_range(model, fixed_pairs(data)[0] if pairs else data)
+        if pairs:
+            measure_presence(model, validation)
+        else:
+            measure_threshold(model, validation.to(device))
         save_model(model, out)
         write_json(out / "training.json", asdict(config))
         run = _circumstances(config, progress, device, team)
@@ -185,10 +190,8 @@ def _train_epoch(
                     look()
                     save()
             part, weight = team.share(len(batch))
-            images, labels = pick(batch, data, pens)
-            images, labels = images[part], labels[part]
-            images = augment(to_float(images), config.augmentation, generator, part, len(batch))
-            row = step(images, labels, progress.epoch + number / len(batches), weight)
+            its = lesson(config, batch, data, pens, generator, part)
+            row = step(its.images, its.labels, progress.epoch + number / len(batches), weight, its.pictures)
             rows.append(row if weight else torch.cat([0 * row[:-1], row[-1:]]))
             bar.update(len(batch))
             if len(rows) == LOOK_EVERY:
@@ -204,17 +207,18 @@ def _what_is_left(out: Path) -> str:
 
 @torch.inference_mode()
 def measure_pose_range(model: CapsNet, data: Images, batch_size: int = 500) -> None:
-    """Set `model.pose_range` to the 1 % and 99 % quantiles of each class's poses over its own images."""
+    """Set `model.pose_range` to the 1 % and 99 % quantiles of each class's poses over its own images, or pairs."""
     model.eval()
+    labels = data.labels.view(len(data), -1)  # (N, n)
     poses = torch.cat(
         [
-            model(to_float(part.images)).poses[torch.arange(len(part)), part.labels]
-            for part in (data[start : start + batch_size] for start in range(0, len(data), batch_size))
+            model(to_float(images)).poses[torch.arange(len(images))[:, None], its]
+            for images, its in zip(data.images.split(batch_size), labels.split(batch_size), strict=True)
         ]
-    )  # (N, P)
+    )  # (N, n, P)
     ends = torch.tensor([0.01, 0.99], device=poses.device)
-    for label in data.labels.unique().tolist():
-        model.pose_range[:, label] = torch.quantile(poses[data.labels == label], ends, dim=0)
+    for label in labels.unique().tolist():
+        model.pose_range[:, label] = torch.quantile(poses[labels == label], ends, dim=0)
 
 
 def _finish_epoch(progress: Progress, result: dict[str, float]) -> None:

@@ -4,7 +4,7 @@ from PIL import Image, ImageDraw
 from small import SMALL
 
 from capsnet.data import Images
-from capsnet.models import CONFIGS
+from capsnet.models import CONFIGS, create_model
 from capsnet.pens import pen_digits
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for one another.
@@ -16,6 +16,14 @@ def small(monkeypatch):
     """Settings of a small network, which `create_model` knows as "small" during the test."""
     monkeypatch.setitem(CONFIGS, "small", SMALL)
     return dict(SMALL)
+
+
+@pytest.fixture
+def pair(monkeypatch):
+    """A small network for pairs, which `create_model` knows as "small-pair" during the test."""
+    monkeypatch.setitem(CONFIGS, "small-pair", {**SMALL, "kind": "pair", "input_size": 36})
+    torch.manual_seed(0)
+    return create_model("small-pair")
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,7 @@ def test_iterating_or_not():
         "capsnet-small",
         "dynamic-capsnet",
         "windowed-capsnet",
+        "multi-capsnet",
         "em-capsnet",
     }
 

@@ -23,8 +23,9 @@ def model(request):
 
 
 @pytest.fixture
-def image():
-    return torch.rand(1, 28, 28, generator=torch.Generator().manual_seed(1))
+def image(model):
+    side = model.info.input_size
+    return torch.rand(1, side, side, generator=torch.Generator().manual_seed(1))
 
 
 def before_squash(name, length):
@@ -103,7 +104,8 @@ def test_fields_by_hand():
     assert receptive_field(create_model("capsnet-small", hidden=hidden)) == (28, 28)
 
 
-def test_capsules_above_hidden_layers_are_one_place(image):
+def test_capsules_above_hidden_layers_are_one_place():
+    image = torch.rand(1, 28, 28)
     model = create_model("capsnet-small", hidden=[{"routing": "dynamic", "capsules": 32, "pose_size": 8}]).eval()
     explanation = explain(model, image)
     assert explanation.rounds[-1].evidence.shape == (32, 10) and explanation.by_place(-1).shape == (10, 1, 1)

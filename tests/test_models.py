@@ -28,6 +28,8 @@ PARAMETERS = {
     "orth-capsnet": 112_160 + 6_240 + 61_440 + 160 + 3 * 64 + 1_411_344,
     "cnn": 161_766,
     # Primary 16 · 17 · (96 + 1), W 16 · 10 · 16, β 2 · 10.
+    # Primary 128 · 25 · 96 + 128, W 400 · 8 · 160, bias 160; decoder 160 · 512, 512 · 512, 512 · 1296.
+    "multi-capsnet": 112_160 + 307_328 + 512_000 + 160 + 1_009_936,
     "em-capsnet": 112_160 + 26_384 + 2_560 + 20 + 574_992,
 }
 
@@ -72,7 +74,8 @@ def test_parameter_count_of_the_paper():
 @pytest.mark.parametrize("name", sorted(CONFIGS.keys() - {"cnn"}))
 def test_every_configuration_runs_forward_and_backward_on_one_image(name):
     torch.manual_seed(0)
-    model, x = create_model(name), images(1)
+    model = create_model(name)
+    x = images(1, size=model.info.input_size)
     out = model(x)
     assert model.info.name == name and len(model.info.class_names) == 10
     assert out.lengths.shape == (1, 10) and out.poses.shape == (1, 10, 16)

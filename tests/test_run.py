@@ -14,7 +14,7 @@ import torch
 from kills import stands
 from test_training import configuration, equal, interrupt, run
 
-from capsnet import step, training
+from capsnet import batches, step, training
 from capsnet.checkpoint import ModelError, read_tensors, save_model
 from capsnet.data import Images
 from capsnet.models import create_model
@@ -33,7 +33,7 @@ def test_twenty_kills_at_random_moments_change_nothing(small, digits, tmp_path):
 
 def test_checkpoints_within_an_epoch(small, digits, tmp_path, monkeypatch):
     """A power cut in the second epoch's third step costs that step alone."""
-    augment, seen = training.augment, []
+    augment, seen = batches.augment, []
 
     def cut(*arguments):
         seen.append(1)
@@ -44,7 +44,7 @@ def test_checkpoints_within_an_epoch(small, digits, tmp_path, monkeypatch):
     run(tmp_path / "straight", digits)
     out = tmp_path / "cut"
     with monkeypatch.context() as patch:
-        patch.setattr(training, "augment", cut)
+        patch.setattr(batches, "augment", cut)
         with pytest.raises(MemoryError):
             run(out, digits, checkpoint_minutes=0)
     assert stands(out) == (1, 2)

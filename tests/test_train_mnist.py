@@ -86,7 +86,7 @@ def test_recipes(script, capsys):
     with pytest.raises(SystemExit):
         script.parse(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "orth-capsnet, windowed-capsnet: epochs 10, learning-rate 0.003, reconstruction-weight 0.0005; em" in text
+    assert "orth-capsnet, windowed-capsnet: epochs 10, learning-rate 0.003, reconstruction-weight 0.0005; " in text
     assert "0.0005, loss spread" in text
 
 

@@ -158,7 +158,7 @@ def test_a_run_cut_off_after_an_epoch_resumes_exactly(straight, digits, tmp_path
 
 def interrupt(monkeypatch, step, times=1, number=signal.SIGINT):
     """Ctrl-C, or another signal, while batch number `step` is on its way."""
-    augment, seen = training.augment, []
+    augment, seen = batches.augment, []
 
     def counted(*arguments):
         seen.append(1)
@@ -167,7 +167,7 @@ def interrupt(monkeypatch, step, times=1, number=signal.SIGINT):
                 signal.raise_signal(number)
         return augment(*arguments)
 
-    monkeypatch.setattr(training, "augment", counted)
+    monkeypatch.setattr(batches, "augment", counted)
 
 
 @pytest.mark.parametrize("step", [1, 4, 6, 12])

@@ -15,7 +15,7 @@ import torch.distributed
 from kills import CONFIGS, SMALL, fork, pen_digits, wait
 from test_training import run
 
-from capsnet import training
+from capsnet import batches
 from capsnet.data import Images
 from capsnet.distributed import Team, joined
 from capsnet.run import has_checkpoint
@@ -65,7 +65,7 @@ def train_normalised(out: Path) -> None:
 
 def stop(out: Path) -> None:
     """Ctrl-C reaches one of the two alone, in the second epoch."""
-    augment, steps = training.augment, []
+    augment, steps = batches.augment, []
 
     def counted(*arguments):
         steps.append(1)
@@ -73,7 +73,7 @@ def stop(out: Path) -> None:
             signal.raise_signal(signal.SIGINT)
         return augment(*arguments)
 
-    training.augment = counted
+    batches.augment = counted
     try:
         run(out, digits(), **SETTINGS)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from capsnet.baseline import CNN  # noqa: E402
 from capsnet.calibration import evaluate_calibration  # noqa: E402
-from capsnet.card import calibration_table, rejection_table, robustness_table, write_card  # noqa: E402
+from capsnet.card import calibration_table, overlap_table, rejection_table, robustness_table, write_card  # noqa: E402
 from capsnet.checkpoint import (  # noqa: E402
     WEIGHTS,
     ModelError,
@@ -32,6 +32,7 @@ from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
 from capsnet.models import CapsNet  # noqa: E402
 from capsnet.outsiders import evaluate_rejection  # noqa: E402
+from capsnet.overlap import evaluate_overlap  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
 from capsnet.robustness import evaluate_affine, evaluate_robustness  # noqa: E402
 
@@ -79,6 +80,13 @@ def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:
     return figures, calibration_table(figures)
 
 
+def overlap(model: CapsNet | CNN, data_dir: str) -> Measured:
+    found = evaluate_overlap(model, load_mnist(data_dir, train=False))
+    figures = found.summary()
+    errors = f"squared error of a digit: redrawn from its capsule {found.redrawn:.1f}, the sheet {found.sheet:.1f}"
+    return figures, "\n\n".join([table({"pairs": found.result}), errors, overlap_table(figures)])
+
+
 SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
     "mnist": mnist,
     "drawn": drawn,
@@ -86,14 +94,16 @@ SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
     "robustness": robustness,
     "affine": affine,
     "calibration": calibration,
+    "overlap": overlap,
 }
+PAIRS = ("overlap",)  # suites of networks that read two digits; the others are of those that read one
 OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
-    suites = "routing compares all models in weights/; all is every suite but that"
+    suites = "overlap is for models that read pairs; routing compares all models in weights/; all is the rest that fits"
     parser.add_argument("--suite", required=True, choices=[*SUITES, "all", "routing"], help=suites)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -121,8 +131,11 @@ def measure(options: Namespace) -> None:
     """Run one suite, or all, each recorded as soon as it is done."""
     folder = find_model(options.model)
     model = load_model(folder)
+    fitting = [suite for suite in SUITES if (suite in PAIRS) == (model.info.kind == "pair")]
+    if options.suite not in ("all", *fitting):
+        raise ModelError(f"the suite {options.suite} does not fit {options.model}: choose all or {', '.join(fitting)}.")
     figures = {}
-    for suite in SUITES if options.suite == "all" else [options.suite]:
+    for suite in fitting if options.suite == "all" else [options.suite]:
         figures[suite], text = SUITES[suite](model, options.data_dir)
         if not options.json:
             print(text, end="\n\n" if options.suite == "all" else "\n", flush=True)

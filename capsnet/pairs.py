@@ -1,0 +1,73 @@
+"""Two digits on one sheet, one over the other, made from single ones whenever they are needed.
+
+Sabour, Frosst, Hinton 2017, section 5, "MultiMNIST", and the authors' code: a margin of 4 pixels around each digit,
+both moved by whole pixels, up to 4 in each direction and independently, their ink added and cut off at full; the two
+are of different classes. The boxes of 20×20 pixels that MNIST's digits fill then overlap by 73 % on average.
+"""
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from capsnet.data import Images
+
+MARGIN = 4  # pixels on each side of the sheet, and how far a digit is moved
+
+
+def sheet_side(side: int) -> int:
+    """Side of the sheet on which digits of `side` pixels are laid: 28 → 36."""
+    return side + 2 * MARGIN
+
+
+def partners(labels: Tensor, pool: Tensor, classes: int, generator: torch.Generator) -> Tensor:
+    """For each of the labels (B,) the number of an image of another class, all such images equally likely.
+
+    Args:
+        pool: (N,), the labels of the images to choose from.
+        classes: how many there are.
+    Returns:
+        (B,), indices of `pool`.
+    """
+    by_class = pool.argsort(stable=True)
+    counts = torch.bincount(pool, minlength=classes)
+    first, own = (counts.cumsum(0) - counts)[labels], counts[labels]  # the images of the own class, to be passed over
+    drawn = torch.rand(len(labels), generator=generator, device=labels.device)
+    drawn = (drawn * (len(pool) - own)).long()
+    return by_class[drawn + torch.where(drawn >= first, own, 0)]
+
+
+def shifts(count: int, generator: torch.Generator) -> Tensor:
+    """Random places on the sheet: (count, 2) whole pixels, down and right, from −MARGIN to MARGIN."""
+    return torch.randint(-MARGIN, MARGIN + 1, (count, 2), generator=generator, device=generator.device)
+
+
+def lay(images: Tensor, by: Tensor) -> Tensor:
+    """Digits on a sheet each: images (B, C, H, W), moved by (B, 2) as in `shifts` → (B, C, H + 8, W + 8)."""
+    B, C, H, W = images.shape
+    padded = F.pad(images, [2 * MARGIN] * 4)  # a window of the sheet's size slides over it
+    rows = MARGIN - by[:, :1] + torch.arange(sheet_side(H), device=by.device)  # (B, side)
+    columns = MARGIN - by[:, 1:] + torch.arange(sheet_side(W), device=by.device)
+    every = torch.arange(B, device=by.device)[:, None, None]
+    return padded[every, :, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
+
+
+def over(sheets: Tensor) -> Tensor:
+    """Several sheets (B, n, C, H, W), values in [0, 1], as one (B, C, H, W): their ink added and cut off at 1."""
+    return sheets.sum(1).clamp(max=1)
+
+
+def fixed_pairs(data: Images, seed: int = 0) -> tuple[Images, Tensor]:
+    """A pair for every image of `data`, always the same for a seed.
+
+    Returns:
+        The pairs, images (N, C, side, side) uint8 with labels (N, 2); each digit alone, (N, 2, C, side, side) uint8.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    classes = 10 if data.class_names is None else len(data.class_names)
+    others = partners(data.labels, data.labels, classes, generator)
+    both = data, data[others]
+    alone = torch.stack([lay(its.images, shifts(len(its), generator)) for its in both], 1)
+    images = (over(alone.float() / 255) * 255).round().byte()
+    return replace(data, images=images, labels=torch.stack([its.labels for its in both], 1)), alone
