@@ -93,7 +93,7 @@ def main() -> None:
     name = os.path.basename(options.model.rstrip("/"))  # of a folder or a repository, what comes last
     if name in available_models():  # unless that is the name of another
         name = options.model
-    served = page.build(networks.beside(model, name), networks.plain(model))
+    served = page.build(networks.beside(model, name), networks.plain(model), networks.of_pairs(model))
     listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
     try:
         served.launch(**listen, **theme.launch_options())

@@ -45,6 +45,7 @@ EVENTS = {
     "votes": SHEET,
     "perturb": ["capsnet", 3, POSE],
     "compare": SHEET,
+    "overlap": {"kind": "strokes", "strokes": SEVEN},
     "experiment": {**SHEET, "distortion": "rotation"},
 }
 # … and of every endpoint

@@ -37,6 +37,16 @@ def plain(model) -> CNN | None:
     return None
 
 
+def of_pairs(model) -> CapsNet | None:
+    """The network in weights/ that reads two of the same digits at once, loaded; None where there is none."""
+    for name in capsnet.available_models("pair"):
+        network = _loaded(name)
+        if network is not None and network.presence_threshold is not None:
+            if (network.info.in_channels, network.info.class_names) == (1, model.info.class_names):
+                return network
+    return None
+
+
 def _loaded(name: str) -> CapsNet | CNN | None:
     """The network of that name in weights/; None, and a line on stderr, where it cannot be loaded."""
     try:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import gradio as gr
 import torch
+import torch.nn.functional as F
 
 import capsnet
 
@@ -55,23 +56,24 @@ def show(answer: Answer) -> dict:
     return {"pixels": encode(answer.image)}
 
 
-def read_sheet(sheet) -> torch.Tensor:
-    """A sheet from the browser as the network takes it: float32 (1, 28, 28), ink 1 on paper 0.
+def read_sheet(sheet, side: int = 28) -> torch.Tensor:
+    """A sheet from the browser as the network takes it: float32 (1, side, side), ink 1 on paper 0.
 
     sheet: a dict with "kind": "strokes" and "strokes": [[[x, y], ...], ...], "sample" and "index" of a sample
-    digit, which goes to the network as it is, or "file" and "data", the file's content in base64. Raises
+    digit, which goes to the network as it is, in the middle, or "file" and "data", the file's content in base64. Raises
     EmptyDrawingError or InvalidDrawingError with one sentence.
     """
     kind = sheet.get("kind") if isinstance(sheet, dict) else None
     if kind == "strokes":
-        return read_strokes(sheet.get("strokes"))
+        return read_strokes(sheet.get("strokes"), side)
     if kind == "sample":
         try:
-            return examples.image(sheet.get("index"))
+            image = examples.image(sheet.get("index"))
+            return F.pad(image, [(side - image.shape[-1]) // 2] * 4)
         except ValueError as error:
             raise capsnet.InvalidDrawingError(str(error)) from None
     if kind == "file":
-        return read_file(sheet.get("data"))
+        return read_file(sheet.get("data"), side)
     raise capsnet.InvalidDrawingError("This is no sheet: send strokes, a sample digit or a file.")
 
 
@@ -80,14 +82,14 @@ def is_empty(sheet) -> bool:
     return isinstance(sheet, dict) and sheet.get("kind") == "strokes" and sheet.get("strokes") == []
 
 
-def read_strokes(strokes) -> torch.Tensor:
+def read_strokes(strokes, side: int = 28) -> torch.Tensor:
     """Strokes as the network takes them; an empty list of strokes is an empty sheet."""
     if isinstance(strokes, list) and not strokes:
         raise capsnet.EmptyDrawingError("The sheet is empty: draw a digit.")
-    return capsnet.prepare_digit({"strokes": strokes})
+    return capsnet.prepare_digit({"strokes": strokes}, side)
 
 
-def read_file(data) -> torch.Tensor:
+def read_file(data, side: int = 28) -> torch.Tensor:
     """A picture file in base64 as the network takes it; it is on the disk only while it is read."""
     if not isinstance(data, str) or not data:
         raise capsnet.InvalidDrawingError("The file is empty: choose a picture, for example PNG or JPEG.")
@@ -100,4 +102,4 @@ def read_file(data) -> torch.Tensor:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "This file"  # what an error's sentence calls it
         path.write_bytes(content)
-        return capsnet.prepare_digit(path)
+        return capsnet.prepare_digit(path, side)

@@ -4,8 +4,9 @@ import gradio as gr
 
 import capsnet
 from capsnet.baseline import CNN
+from capsnet.models import CapsNet
 
-from . import api, compare, keep, laboratory, lengths, morph, pad, perturbations, tweak, votes, words
+from . import api, compare, keep, laboratory, lengths, morph, overlap, pad, perturbations, tweak, votes, words
 from .answer import ask, refusing
 from .networks import named
 from .pixels import read
@@ -13,10 +14,10 @@ from .pixels import read
 PANELS = 10  # whose scripts listen to what happens on the page
 
 
-def build(networks: dict, plain: CNN | None = None) -> gr.Blocks:
+def build(networks: dict, plain: CNN | None = None, of_pairs: CapsNet | None = None) -> gr.Blocks:
     """The whole page around networks that are loaded already, by name; it begins with the first.
 
-    plain: what the laboratory compares them with.
+    plain: what the laboratory compares them with. of_pairs: what finds two digits; without it there is no such panel.
 
     Nothing of a visitor stays on the server: a sheet comes in, an answer goes out, and the pose on the
     sliders lives in the browser.
@@ -35,16 +36,18 @@ def build(networks: dict, plain: CNN | None = None) -> gr.Blocks:
         with gr.Row(elem_id="board"):
             with gr.Column(elem_id="left"):
                 pad.build(answer, first, silence=unread(networks, *words.silence()))
-                keep.build(networks, PANELS)
+                keep.build(networks, PANELS + (of_pairs is not None))
             lengths.build(networks)
             tweak.build(networks)
         with gr.Row(elem_id="below"):
             morph.build(networks)
+            if of_pairs is not None:
+                overlap.build(of_pairs)
             with gr.Column(elem_id="inside"):
                 votes.build(networks)
                 perturbations.build(networks)
-            laboratory.build(networks, plain)
             compare.build(networks)
+            laboratory.build(networks, plain)
         gr.HTML(
             html_template=read("bottom.html"),
             js_on_load="words.fill(element);",
