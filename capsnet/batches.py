@@ -1,6 +1,7 @@
 """What each step of an epoch trains on: an order of the images, pen digits drawn by code among them, pairs of both."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,9 +9,10 @@ from torch import Tensor
 from capsnet.baseline import CNN
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images, augment, to_float
-from capsnet.models import CapsNet, create_model
+from capsnet.models import CONFIGS, CapsNet, create_model
 from capsnet.pairs import lay, over, partners, sheet_side, shifts
 
+PART_POSE = 16  # numbers of a part capsule
 SINGLES = 0.1  # of the sheets for two digits have one, so that its capsule alone is long there
 
 
@@ -18,7 +20,13 @@ def network_for(config: TrainingConfig, data: Images) -> CapsNet | CNN:
     """The untrained network that reads what this configuration makes of the images."""
     side = data.images.shape[-1]
     side = sheet_side(side) if config.kind == "pair" else side
-    return create_model(config.model, in_channels=data.images.shape[1], input_size=side, class_names=data.class_names)
+    changes: dict[str, Any] = {"projection": config.projection} if config.projection else {}
+    if config.part_capsules:
+        usual = CONFIGS[config.model]
+        alike = {"routing": usual.get("routing", "dynamic"), "options": usual.get("routing_options")}
+        changes["hidden"] = [{"capsules": config.part_capsules, "pose_size": PART_POSE, **alike}]
+    shape = {"in_channels": data.images.shape[1], "input_size": side, "class_names": data.class_names}
+    return create_model(config.model, **shape, **changes)
 
 
 @dataclass

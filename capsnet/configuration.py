@@ -20,6 +20,8 @@ class TrainingConfig:
 
     Attributes:
         model: a named configuration of `capsnet.models`.
+        projection: numbers to which each primary capsule is compressed before it is routed; 0 leaves it as it is.
+        part_capsules: capsules in one more layer between primary and class capsules, routed alike; 0 is no such layer.
         dataset: "mnist", or a folder of pictures with a folder for each class, see `capsnet.folder`.
         input_size: side in pixels to which the pictures of a folder are brought.
         drawings: the folder's pictures are drawings, to be brought into MNIST's form as on the page.
@@ -47,6 +49,8 @@ class TrainingConfig:
     """
 
     model: str = "capsnet"
+    projection: int = 0
+    part_capsules: int = 0
     dataset: str = MNIST
     input_size: int = 28
     drawings: bool = False
@@ -90,7 +94,10 @@ class TrainingConfig:
         for name in ("learning_rate", "clip"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("warm_up", "reconstruction_weight", "down_weight", "max_batches", "pen_pool", "seed"):
+        if self.kind == "baseline" and (self.projection or self.part_capsules):
+            raise ValueError(f"{self.model} has no capsules; leave projection and part_capsules at 0")
+        sizes = ("projection", "part_capsules", "max_batches", "pen_pool", "seed")
+        for name in ("warm_up", "reconstruction_weight", "down_weight", *sizes):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
         for name in ("m_plus", "m_minus", "stop_at_length"):

@@ -1,6 +1,7 @@
 """`python train/screen.py`, which compares ways of training."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def main(small, digits, monkeypatch, tmp_path):
     script = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(script)
     monkeypatch.setattr(script, "load_mnist", lambda *_, **__: digits)
+    monkeypatch.setattr(script, "in_a_new_process", lambda function, config: function(config))  # knows "small"
     train = script.train
 
     def main(*arguments):
@@ -52,7 +54,8 @@ def test_variants_differ_in_what_they_say_and_are_judged_on_the_rest(main, digit
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {FEW}", f"| {FEW},learning-rate=0.5"]
     for line in lines[2:]:
-        error, loss, drawn = (cell.strip(" |") for cell in line.split(" | ")[1:])
+        error, loss, drawn, memory = (cell.strip(" |") for cell in line.split(" | ")[1:])
+        assert re.fullmatch(r"\d+ MiB|–", memory)
         assert float(error.rstrip("%")) % 10 == 0 and float(loss) > 0 and drawn == "–"  # of ten images; no drawn digits
 
 

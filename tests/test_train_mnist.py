@@ -330,3 +330,23 @@ def test_two_processes_under_torchrun(shapes, tmp_path):
     assert done.stdout.count("epoch 1/1") == 1  # one speaks
     model = load_model(tmp_path / "out")
     assert model.info.class_names == ["circle", "cross", "square"]
+
+
+def test_layers_between_by_options(script, digits):
+    """What --projection and --part-capsules build."""
+    from capsnet.batches import network_for
+
+    def network(options):
+        return network_for(script.parse(options.split())[1], digits)
+
+    plain, compressed = network("--model capsnet-small"), network("--model capsnet-small --projection 4")
+    assert plain.routing.weight.shape == (288, 8, 10, 16) and compressed.routing.weight.shape == (288, 4, 10, 16)
+    both = network("--model uniform-capsnet --projection 4 --part-capsules 32")
+    assert both.hidden[0].weight.shape == (48, 4, 32, 16) and both.routing.weight.shape == (32, 16, 10, 16)
+    assert both.hidden[0].iterations == both.routing.iterations == 1
+    attention = network("--model attention-capsnet --part-capsules 6")
+    assert type(attention.hidden[0]) is type(attention.routing)
+    with pytest.raises(SystemExit):
+        network("--model cnn --projection 4")
+    with pytest.raises(SystemExit):
+        network("--part-capsules -1")

@@ -13,7 +13,7 @@ from capsnet.checkpoint import ModelError, available_models, find_model, load_mo
 from capsnet.comparison import encoder_parameters, error_by, iterates, macs, settling
 from capsnet.configuration import recipe
 from capsnet.data import Images
-from capsnet.models import CapsNet
+from capsnet.models import CapsNet, build
 from capsnet.run import keep_freed_memory
 from capsnet.step import device_name, make_step
 from train.benchmark import BATCH, time_in_turns
@@ -72,7 +72,8 @@ def training_step(model: CapsNet) -> Callable[[], object]:
     keep_freed_memory()
     model, config = model.to(memory_format=torch.channels_last), recipe(model.info.name)
     step = make_step(config, model, torch.optim.Adam(model.parameters(), fused=True), torch.device("cpu"))
-    images, labels = torch.rand(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,))
+    images = torch.rand(BATCH, model.info.in_channels, model.info.input_size, model.info.input_size)
+    labels = torch.randint(0, len(model.info.class_names), (BATCH,))
     return lambda: step(images, labels, config.warm_up)
 
 
@@ -83,7 +84,7 @@ def single_image(model: CapsNet) -> Callable[[], object]:
 
 def peak_memory(config: dict[str, Any]) -> int | None:
     """Bytes by which two training steps raise the most memory that this process ever held; None where nothing tells."""
-    step = training_step(CapsNet(**config))
+    step = training_step(build(config))
     before = most_memory()
     step(), step()
     return None if before is None else most_memory() - before

@@ -2,7 +2,8 @@
 
 Each argument is a variant, settings of train_mnist.py with commas between them. All train the small network on the
 first images of MNIST's training files and are judged on the rest of them, tens of thousands instead of 5,000
-validation images: so short trainings tell variants apart. The test set is not touched.
+validation images: so short trainings tell variants apart. The test set is not touched. Memory is how much two steps
+of 128 images raise the most that a process holds. What was compared so far is in train/RECIPES.md.
 """
 
 import math
@@ -15,12 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from capsnet.batches import network_for  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import TrainingConfig  # noqa: E402
 from capsnet.data import DataError, Images, load_mnist, split_validation  # noqa: E402
 from capsnet.evaluation import evaluate_drawn  # noqa: E402
 from capsnet.step import evaluate  # noqa: E402
 from capsnet.training import train  # noqa: E402
+from train.comparison import in_a_new_process, memory, peak_memory  # noqa: E402
 from train.train_mnist import parse  # noqa: E402
 
 
@@ -43,13 +46,14 @@ def main() -> int:
         configs[variant] = parse([*usual, *settings])[1]
     try:
         data = load_mnist(options.data_dir, train=True)
-        print("| variant | error | loss | drawn digits |\n|---|---|---|---|")
+        print("| variant | error | loss | drawn digits | memory of a step |\n|---|---|---|---|---|")
         for variant, config in configs.items():
             trainings = [replace(config, seed=config.seed + n) for n in range(options.seeds)]
             results = [
                 judge(one, data[: options.images], data[options.images :], options.data_dir) for one in trainings
             ]
-            print(row(variant, results), flush=True)
+            size = in_a_new_process(peak_memory, network_for(config, data).config)
+            print(f"{row(variant, results)} {memory(size)} |", flush=True)
     except (DataError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
