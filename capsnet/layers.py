@@ -95,14 +95,27 @@ class PrimaryCapsules(nn.Module):
     """One convolution whose channels are `types` × `dim`; each position of each type is a capsule, squashed.
 
     (B, in_channels, H, W) → Capsules of poses (B, types·H'·W', dim), in the order (type, row, column).
+
+    Args:
+        normalise: normalise the numbers of each capsule before the squash (LayerNorm, its 2·dim numbers shared by all).
+            Not in the paper; fewer errors in short trainings, see train/RECIPES.md.
     Source: Sabour, Frosst, Hinton 2017, section 4: 32 types of 8 dimensions, 9×9, stride 2.
     """
 
-    def __init__(self, in_channels: int, types: int = 32, dim: int = 8, kernel: int = 9, stride: int = 2):
+    def __init__(
+        self,
+        in_channels: int,
+        types: int = 32,
+        dim: int = 8,
+        kernel: int = 9,
+        stride: int = 2,
+        normalise: bool = False,
+    ):
         super().__init__()
         at_least_one(types=types, dim=dim, kernel=kernel, stride=stride)
         self.types, self.dim = types, dim
         self.conv = Conv2d(in_channels, types * dim, kernel, stride)
+        self.norm = nn.LayerNorm(dim) if normalise else nn.Identity()
 
     def map_size(self, side: int) -> int:
         """Side of the grid on a map of `side` × `side`; nothing is left below 1. So for all primary capsules."""
@@ -112,7 +125,7 @@ class PrimaryCapsules(nn.Module):
         x = at_least_float32(self.conv(features))  # (B, types·dim, H', W'); squash stays in float32 under autocast
         B, _, H, W = x.shape
         poses = x.view(B, self.types, self.dim, H * W).transpose(2, 3)  # (B, types, H'·W', dim)
-        poses = squash(poses.reshape(B, -1, self.dim))  # (B, N, dim)
+        poses = squash(self.norm(poses.reshape(B, -1, self.dim)))  # (B, N, dim)
         return Capsules(poses, lengths(poses), (H, W))
 
 

@@ -73,7 +73,7 @@ CONFIGS["multi-capsnet"] = {
     **_TRUNK,
     "kind": "pair",
     "input_size": 36,
-    "primary_options": {"types": 16, "kernel": 5},
+    "primary_options": {"types": 16, "kernel": 5, "normalise": True},
     "decoder_hidden": [512, 512],
 }
 

@@ -39,6 +39,23 @@ def test_primary_capsules_are_in_the_order_type_row_column(primary):
     torch.testing.assert_close(out.activations, out.poses.square().sum(-1).sqrt())
 
 
+def test_primary_capsules_normalised_before_the_squash():
+    torch.manual_seed(0)
+    primary = PrimaryCapsules(3, TYPES, DIM, kernel=3, normalise=True)
+    with torch.no_grad():
+        primary.norm.weight.uniform_(0.5, 2), primary.norm.bias.normal_()
+    features = torch.randn(2, 3, 9, 9)
+    out = primary(features)
+    channels = F.conv2d(features, primary.conv.weight, primary.conv.bias, stride=2)
+    x = channels[1, 2 * DIM : 3 * DIM, 3, 1]  # of the third type
+    x = (x - x.mean()) / ((x - x.mean()).square().mean() + 1e-5).sqrt()
+    expected = squash((x * primary.norm.weight + primary.norm.bias)[None])[0]
+    torch.testing.assert_close(out.poses[1, 2 * 16 + 3 * 4 + 1], expected)
+    still = PrimaryCapsules(3, 1, 4, kernel=3, normalise=True)
+    still(torch.zeros(1, 3, 9, 9)).poses.sum().backward()  # nothing to normalise by
+    assert all(p.grad.isfinite().all() for p in still.parameters())
+
+
 @pytest.mark.parametrize(
     ("row", "column", "rows", "columns"),
     [(0, 0, [0], [0]), (4, 4, [1, 2], [1, 2]), (8, 3, [3], [1]), (5, 6, [2], [2, 3])],
