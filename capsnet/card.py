@@ -9,6 +9,7 @@ from capsnet.checkpoint import POSES, read_json, write_atomically
 from capsnet.distortions import DISTORTIONS
 from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES
+from capsnet.sources import MNIST, SOURCES
 
 SABOUR = (
     "Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* (https://arxiv.org/abs/1710.09829), with the "
@@ -80,14 +81,17 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     )
     few = f", at most {training['max_batches']} batches an epoch" if training["max_batches"] else ""
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
-    mnist = training.get("dataset", "mnist") == "mnist"
+    dataset = training.get("dataset", MNIST)
+    mnist, named = dataset == MNIST, SOURCES.get(dataset)
     classes = ", ".join(config.get("class_names", "0123456789"))
     reads = f"one handwritten digit of {size}×{size} pixels" if mnist else f"images of {size}×{size} pixels: {classes}"
     if pairs:
         reads = f"two classes ({classes}), one over the other on {size}×{size} pixels,"
         redraws = redraws.replace("redraws it from a pose", "redraws each alone from a pose")
-    trained_on, chose_by = "the first 55,000 images of MNIST's training files", "MNIST validation (last 5,000 training"
-    if not mnist:
+    if named:
+        trained_on = f"the first 55,000 images of {named.title}'s training files"
+        chose_by = f"{named.title} validation (last 5,000 training"
+    else:
         trained_on = f"{run['images']:,} pictures from a folder, those of each class in a folder of its name"
         chose_by = "pictures held out (a tenth of each class's"
     known, none = ("ten digits", "no digit") if mnist else ("these classes", "none of them")
@@ -128,7 +132,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     ]
     if "test" in metrics:
         test = metrics["test"]
-        lines += [_row("MNIST test", test, f"python train/evaluate.py --model {name} --suite mnist")]
+        lines += [_row(f"{named.title} test", test, f"python train/evaluate.py --model {name} --suite mnist")]
     drawn = f"python train/evaluate.py --model {name} --suite drawn --data-dir DIR"
     lines += [_row(f"drawn digits: {key}", result, drawn) for key, result in metrics.get("drawn", {}).items()]
     if "seeds" in metrics:
@@ -136,7 +140,8 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     once = "The test set was run once, after all choices. " if {"test", "overlap"} & metrics.keys() else ""
     lines += [
         "",
-        f"{once}{'' if pairs else ON_DRAWN}On 10,000 images differences under {'0.4' if pairs else '0.1'} % are noise.",
+        f"{once}{ON_DRAWN if mnist and not pairs else ''}On 10,000 images differences under "
+        f"{'0.4' if pairs else '0.1'} % are noise.",
         "",
         *(_poses(poses, name) if poses else []),
         *(_rejection(metrics["rejection"], name) if "rejection" in metrics else []),

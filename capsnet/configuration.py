@@ -9,9 +9,9 @@ from typing import Any
 from capsnet.checkpoint import read_json
 from capsnet.data import Augmentation
 from capsnet.models import CONFIGS
+from capsnet.sources import MNIST, SOURCES
 
 LOSSES = ("margin", "spread", "cross-entropy")
-MNIST = "mnist"
 
 
 @dataclass
@@ -22,7 +22,8 @@ class TrainingConfig:
         model: a named configuration of `capsnet.models`.
         projection: numbers to which each primary capsule is compressed before it is routed; 0 leaves it as it is.
         part_capsules: capsules in one more layer between primary and class capsules, routed alike; 0 is no such layer.
-        dataset: "mnist", or a folder of pictures with a folder for each class, see `capsnet.folder`.
+        dataset: "mnist", "fashion-mnist" or "kmnist", or a folder of pictures with a folder for each class, see
+            `capsnet.folder`.
         input_size: side in pixels to which the pictures of a folder are brought.
         drawings: the folder's pictures are drawings, to be brought into MNIST's form as on the page.
         start: trained weights to start from, a name in weights/ or a folder; none are random ones.
@@ -109,10 +110,12 @@ class TrainingConfig:
             raise ValueError(f"m_minus is {self.m_minus}; it must not be above m_plus, {self.m_plus}")
         if self.input_size < 8:
             raise ValueError(f"input_size is {self.input_size}; it must be at least 8")
-        if self.dataset == MNIST and self.input_size != 28:
-            raise ValueError(f"input_size is {self.input_size}; MNIST's images have 28 pixels a side")
-        if self.dataset == MNIST and self.drawings:
-            raise ValueError("drawings is for the pictures of a folder; MNIST's images are in that form already")
+        if self.dataset in SOURCES and self.input_size != 28:
+            title = SOURCES[self.dataset].title
+            raise ValueError(f"input_size is {self.input_size}; {title}'s images have 28 pixels a side")
+        if self.dataset in SOURCES and self.drawings:
+            title = SOURCES[self.dataset].title
+            raise ValueError(f"drawings is for the pictures of a folder; {title}'s images are in that form already")
         if self.seed >= 2**32:
             raise ValueError(f"seed is {self.seed}; it must be below {2**32}")
         self.augmentation.check()
@@ -133,6 +136,9 @@ _EFFICIENT = {
     "shear": 0.15,
     "elastic": 0.6,
 }
+
+# Clothes are less alike within a class than digits.
+BY_DATASET: dict[str, dict[str, Any]] = {"fashion-mnist": {"m_plus": 0.88, "m_minus": 0.09}}
 
 # What the training of a model changes of the defaults, which are those of "capsnet".
 RECIPES: dict[str, dict[str, Any]] = {
@@ -163,8 +169,10 @@ def recipe(model: str = TrainingConfig.model, **changes: Any) -> TrainingConfig:
         TypeError: there is no such setting.
     """
     # Pens draw digits in MNIST's form: they are for MNIST unless somebody asks for them.
-    pens = {} if changes.get("dataset", MNIST) == MNIST else {"pen_share": 0.0}
-    return changed(TrainingConfig(model=model), **{**RECIPES.get(model, {}), **pens, **changes})
+    dataset = changes.get("dataset", MNIST)
+    pens = {} if dataset == MNIST else {"pen_share": 0.0}
+    usual = {**RECIPES.get(model, {}), **pens, **BY_DATASET.get(dataset, {})}
+    return changed(TrainingConfig(model=model), **{**usual, **changes})
 
 
 def changed(config: TrainingConfig, **changes: Any) -> TrainingConfig:

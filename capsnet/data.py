@@ -2,22 +2,11 @@
 
 import hashlib
 import math
-import socket
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-# The files and their SHA-256
-MNIST_FILES = {
-    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-}
-VALIDATION_IMAGES = 5_000  # the last of MNIST's training files; they choose the epoch
 
 
 class DataError(RuntimeError):
@@ -60,60 +49,6 @@ class Images:
         for tensor in (self.images, self.labels):
             digest.update(tensor.cpu().contiguous().numpy())
         return digest.hexdigest()
-
-
-def load_mnist(data_dir: str | Path, train: bool, download: bool = True) -> Images:
-    """The 60,000 training or 10,000 test images of MNIST.
-
-    Args:
-        data_dir: folder that holds, or gets, `MNIST/raw/` with the four official files.
-        download: fetch missing files through torchvision.
-    Raises:
-        DataError: files are missing and could not be fetched, or are not MNIST.
-    """
-    from torchvision.datasets import MNIST
-
-    raw, count = Path(data_dir) / "MNIST" / "raw", 60_000 if train else 10_000
-    own = [name for name in MNIST_FILES if name.startswith("train") == train]
-    if not all((raw / name).is_file() for name in MNIST_FILES):
-        if not download:
-            raise DataError(f"{data_dir} holds no complete MNIST; {_where(raw)}")
-        _download(MNIST, data_dir, raw)
-    try:
-        data = MNIST(str(data_dir), train=train)
-        whole = data.data.shape == (count, 28, 28) and data.targets.shape == (count,)
-        whole = whole and all(_sha256(raw / name) == MNIST_FILES[name] for name in own)
-    except Exception:  # AssertionError, KeyError, RuntimeError…: torchvision reads without looking
-        whole = False
-    if not whole:
-        raise DataError(f"the files in {raw} are damaged or are not MNIST's; remove them, and they are fetched again.")
-    return Images(data.data[:, None], data.targets.long())
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _download(MNIST, data_dir: str | Path, raw: Path) -> None:
-    patience = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(20)  # seconds; torchvision would wait for a silent network for minutes
-    try:
-        MNIST(str(data_dir), download=True)
-    except Exception as error:  # URLError, HTTPError, RuntimeError…: whatever went wrong, the remedy is the same
-        cause = str(error).strip().split("\n")[-1]
-        raise DataError(f"MNIST could not be downloaded ({cause}); {_where(raw)}") from None
-    finally:
-        socket.setdefaulttimeout(patience)
-
-
-def _where(raw: Path) -> str:
-    return f"put the four files {', '.join(MNIST_FILES)} into {raw}, or name the folder with --data-dir."
-
-
-def split_validation(data: Images) -> tuple[Images, Images]:
-    """Training images and, the last 5,000, validation images."""
-    return data[:-VALIDATION_IMAGES], data[-VALIDATION_IMAGES:]
 
 
 def to_float(images: Tensor) -> Tensor:

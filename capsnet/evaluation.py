@@ -73,8 +73,8 @@ def evaluate_images(model: CapsNet | CNN, images: Tensor, labels: list[str]) -> 
 
 
 def evaluate_mnist(model: CapsNet | CNN, data: Images) -> Result:
-    """Error on MNIST images as they are."""
-    return evaluate_images(model, to_float(data.images), [str(label) for label in data.labels.tolist()])
+    """Error on images of MNIST, or of another set with the model's classes, as they are."""
+    return evaluate_images(model, to_float(data.images), [model.info.class_names[k] for k in data.labels.tolist()])
 
 
 def prepare_all(drawings: list[Any], size: int) -> dict[int, Tensor]:

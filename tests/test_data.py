@@ -8,18 +8,9 @@ import pytest
 import torch
 import torchvision.datasets.mnist
 
-from capsnet import data
-from capsnet.data import (
-    MNIST_FILES,
-    Augmentation,
-    DataError,
-    Images,
-    augment,
-    change_thickness,
-    load_mnist,
-    split_validation,
-    to_float,
-)
+from capsnet import sources
+from capsnet.data import Augmentation, DataError, Images, augment, change_thickness, to_float
+from capsnet.sources import MNIST_FILES, SOURCES, load_mnist, source_of, split_validation
 
 AMOUNTS = ("shift", "rotation", "scale", "shear", "elastic", "thickness")
 NONE = dict.fromkeys((*AMOUNTS, "sharp"), 0.0)
@@ -78,7 +69,7 @@ def test_missing_files_without_a_network(tmp_path, offline):
 
 
 def test_missing_files_and_no_download(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "_download", lambda *_: pytest.fail("downloads"))
+    monkeypatch.setattr(sources, "_download", lambda *_: pytest.fail("downloads"))
     assert str(tmp_path / "MNIST" / "raw") in refusal(tmp_path, train=False, download=False)
 
 
@@ -131,6 +122,32 @@ def test_fingerprint():
 def test_as_many_labels_as_images(raw, tmp_path):
     write_idx(raw / list(MNIST_FILES)[3], np.zeros(9_999))
     assert "are damaged" in refusal(tmp_path, train=False)
+
+
+# Sets of MNIST's form
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist", "kmnist"])
+def test_other_sets_by_name(tmp_path, name, offline):
+    source = SOURCES[name]
+    assert f"{source.title} could not be downloaded" in refusal(tmp_path, train=False, name=name)
+    raw, images = tmp_path / source.folder / "raw", np.zeros((10_000, 28, 28), np.uint8)
+    images[:, 3, 5] = np.arange(10_000) % 251
+    for file, array in zip(MNIST_FILES, [images[:5], np.arange(5), images, np.arange(10_000) % 10], strict=True):
+        write_idx(raw / file, array)
+    test = load_mnist(tmp_path, train=False, name=name)
+    assert test.images.shape == (10_000, 1, 28, 28) and test.images[260, 0, 3, 5] == 9 and test.labels[260] == 0
+    assert test.class_names == source.class_names and len(set(test.class_names)) == 10
+    assert source_of(test.class_names) == name
+    assert f"or are not {source.title}'s" in refusal(tmp_path, train=True, name=name)  # five images
+    labels = np.arange(10_000) % 10
+    labels[0] = 3  # one class has more than another
+    write_idx(raw / list(MNIST_FILES)[3], labels)
+    assert f"or are not {source.title}'s" in refusal(tmp_path, train=False, name=name)
+
+
+def test_whose_classes_these_are():
+    assert source_of(list("0123456789")) == "mnist" and source_of(["a", "b"]) is None
 
 
 # Data in memory

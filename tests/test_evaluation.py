@@ -163,8 +163,8 @@ def test_the_command_prints_a_table_and_keeps_the_figures(evaluate, small, digit
 def test_rejection_is_measured_and_its_threshold_kept(evaluate, small, digits, tmp_path, monkeypatch, capsys):
     from capsnet.checkpoint import load_model, save_model, write_json
 
-    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
-    monkeypatch.setattr("capsnet.data.split_validation", lambda data: (data, data))
+    monkeypatch.setattr("capsnet.sources.load_mnist", lambda *arguments, **options: digits)
+    monkeypatch.setattr("capsnet.sources.split_validation", lambda data: (data, data))
     folder = tmp_path / "model"
     save_model(create_model("small"), folder)
     (tmp_path / "drawn").mkdir()
@@ -193,8 +193,8 @@ def test_all_suites_in_one_command(evaluate, small, digits, tmp_path, monkeypatc
     from capsnet.configuration import TrainingConfig
     from capsnet.training import train
 
-    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
-    monkeypatch.setattr("capsnet.data.split_validation", lambda data: (data, data))
+    monkeypatch.setattr("capsnet.sources.load_mnist", lambda *arguments, **options: digits)
+    monkeypatch.setattr("capsnet.sources.split_validation", lambda data: (data, data))
     weights = tmp_path / "weights"
     monkeypatch.setattr("capsnet.checkpoint.WEIGHTS", weights)
     folder = weights / "small"
@@ -224,7 +224,7 @@ def test_robustness_of_a_model_elsewhere_lies_beside_it(evaluate, small, digits,
     from capsnet.configuration import TrainingConfig
     from capsnet.training import train
 
-    monkeypatch.setattr("capsnet.data.load_mnist", lambda *arguments, **options: digits)
+    monkeypatch.setattr("capsnet.sources.load_mnist", lambda *arguments, **options: digits)
     train(
         TrainingConfig(model="small", epochs=1, pen_share=0), digits, digits, tmp_path / "mine", log=lambda line: None
     )

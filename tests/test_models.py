@@ -27,7 +27,7 @@ PARAMETERS = {
     # Queries, keys and reflections of 8×8.
     "orth-capsnet": 112_160 + 6_240 + 61_440 + 160 + 3 * 64 + 1_411_344,
     "cnn": 161_766,
-    # Primary 128 · (25 · 96 + 1) and 2 · 8 to normalise, W 400 · 8 · 160, bias 160; decoder 161 · 512, 513 · (512 + 1296).
+    # Primary 128 · (25 · 96 + 1), 2 · 8 to normalise; W 400 · 8 · 160 + 160; decoder 161 · 512 + 513 · (512 + 1296).
     "multi-capsnet": 112_160 + 307_344 + 512_000 + 160 + 1_009_936,
     # Primary 16 · 17 · (96 + 1), W 16 · 10 · 16, β 2 · 10.
     "em-capsnet": 112_160 + 26_384 + 2_560 + 20 + 574_992,

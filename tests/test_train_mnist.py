@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ import torch
 from test_training import interrupt
 
 from capsnet import step
-from capsnet.checkpoint import load_model
+from capsnet.checkpoint import load_model, read_json
 from capsnet.configuration import OPTIONS, RECIPES, TrainingConfig, command, read_config, recipe
 from capsnet.data import Augmentation, DataError
 from capsnet.models import CONFIGS
+from capsnet.sources import SOURCES
 
 SCRIPT = Path(__file__).resolve().parent.parent / "train" / "train_mnist.py"
 
@@ -350,3 +352,20 @@ def test_layers_between_by_options(script, digits):
         network("--model cnn --projection 4")
     with pytest.raises(SystemExit):
         network("--part-capsules -1")
+
+
+def test_a_set_by_name(script, main, digits, monkeypatch, tmp_path):
+    """Its classes reach config.json and card, its own recipe the configuration; there are no pen digits."""
+    names = SOURCES["fashion-mnist"].class_names
+    asked = []
+    monkeypatch.setattr(script, "load_mnist", lambda *_, **how: asked.append(how) or replace(digits, class_names=names))
+    assert main("--dataset", "fashion-mnist", "--epochs", 1, "--out", tmp_path) == 0
+    assert asked == [{"train": True, "name": "fashion-mnist"}]
+    assert read_json(tmp_path / "config.json")["class_names"] == names
+    settings = read_json(tmp_path / "training.json")
+    assert (settings["m_plus"], settings["m_minus"], settings["pen_share"]) == (0.88, 0.09, 0.0)
+    card = (tmp_path / "README.md").read_text()
+    assert "the first 55,000 images of Fashion-MNIST's training files" in card and "ankle boot" in card
+    assert script.parse(["--dataset", "kmnist"])[1].m_plus == 0.9
+    with pytest.raises(SystemExit):
+        script.parse(["--dataset", "kmnist", "--input-size", "32"])

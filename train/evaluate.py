@@ -28,20 +28,26 @@ from capsnet.checkpoint import (  # noqa: E402
     write_json,
 )
 from capsnet.command_line import Parser  # noqa: E402
-from capsnet.data import DataError, load_mnist, split_validation  # noqa: E402
+from capsnet.data import DataError, Images  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
 from capsnet.models import CapsNet  # noqa: E402
 from capsnet.outsiders import evaluate_rejection  # noqa: E402
 from capsnet.overlap import evaluate_overlap  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
 from capsnet.robustness import evaluate_affine, evaluate_robustness  # noqa: E402
+from capsnet.sources import MNIST, SOURCES, load_mnist, source_of, split_validation  # noqa: E402
 
 Measured = tuple[dict[str, Any], str]  # figures as metrics.json keeps them, and a table
 
 
+def own_test(model: CapsNet | CNN, data_dir: str) -> Images:
+    """Those of the data set that has the model's classes."""
+    return load_mnist(data_dir, train=False, name=source_of(model.info.class_names))
+
+
 def mnist(model: CapsNet | CNN, data_dir: str) -> Measured:
-    result = evaluate_mnist(model, load_mnist(data_dir, train=False))
-    return result.summary(), table({"MNIST test": result})
+    result = evaluate_mnist(model, own_test(model, data_dir))
+    return result.summary(), table({f"{SOURCES[source_of(model.info.class_names)].title} test": result})
 
 
 def drawn(model: CapsNet | CNN, data_dir: str) -> Measured:
@@ -57,7 +63,7 @@ def rejection(model: CapsNet | CNN, data_dir: str) -> Measured:
 
 
 def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
-    curves = evaluate_robustness(model, load_mnist(data_dir, train=False))
+    curves = evaluate_robustness(model, own_test(model, data_dir))
     figures = {
         kind: [{"amount": amount, **result.summary(), "interval": interval(result)} for amount, result in curve.items()]
         for kind, curve in curves.items()
@@ -81,7 +87,7 @@ def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:
 
 
 def overlap(model: CapsNet | CNN, data_dir: str) -> Measured:
-    found = evaluate_overlap(model, load_mnist(data_dir, train=False))
+    found = evaluate_overlap(model, own_test(model, data_dir))
     figures = found.summary()
     errors = f"squared error of a digit: redrawn from its capsule {found.redrawn:.1f}, the sheet {found.sheet:.1f}"
     return figures, "\n\n".join([table({"pairs": found.result}), errors, overlap_table(figures)])
@@ -97,6 +103,7 @@ SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
     "overlap": overlap,
 }
 PAIRS = ("overlap",)  # suites of networks that read two digits; the others are of those that read one
+ANYTHING = ("mnist", "robustness", "overlap")  # suites that need no digits, but one of `capsnet.sources`
 OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
 
 
@@ -131,7 +138,7 @@ def measure(options: Namespace) -> None:
     """Run one suite, or all, each recorded as soon as it is done."""
     folder = find_model(options.model)
     model = load_model(folder)
-    fitting = [suite for suite in SUITES if (suite in PAIRS) == (model.info.kind == "pair")]
+    fitting = suites_for(model)
     if options.suite not in ("all", *fitting):
         raise ModelError(f"the suite {options.suite} does not fit {options.model}: choose all or {', '.join(fitting)}.")
     figures = {}
@@ -145,6 +152,13 @@ def measure(options: Namespace) -> None:
             print(f"{folder} has no metrics.json that can be written: the figures are only printed.", file=sys.stderr)
     if options.json:
         print(json.dumps(figures if options.suite == "all" else figures[options.suite]))
+
+
+def suites_for(model: CapsNet | CNN) -> list[str]:
+    """What can be measured of a model that reads one thing or two, digits or others."""
+    source = source_of(model.info.class_names)
+    known = SUITES if source == MNIST else ANYTHING if source else ("drawn",)
+    return [suite for suite in known if (suite in PAIRS) == (model.info.kind == "pair")]
 
 
 def record(folder: Path, model: CapsNet | CNN, suite: str, figures: dict[str, Any], data_dir: str) -> None:

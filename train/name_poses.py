@@ -14,8 +14,9 @@ sys.path.insert(0, str(ROOT))
 from capsnet.card import direction_table, pose_table, write_card  # noqa: E402
 from capsnet.checkpoint import POSES, ModelError, find_model, load_model, write_json  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
-from capsnet.data import DataError, load_mnist  # noqa: E402
+from capsnet.data import DataError  # noqa: E402
 from capsnet.pose import measure_poses  # noqa: E402
+from capsnet.sources import load_mnist  # noqa: E402
 
 
 def main() -> int:

@@ -19,8 +19,9 @@ sys.path.insert(0, str(ROOT))
 from capsnet.batches import network_for  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import TrainingConfig  # noqa: E402
-from capsnet.data import DataError, Images, load_mnist, split_validation  # noqa: E402
+from capsnet.data import DataError, Images  # noqa: E402
 from capsnet.evaluation import evaluate_drawn  # noqa: E402
+from capsnet.sources import load_mnist, split_validation  # noqa: E402
 from capsnet.step import evaluate  # noqa: E402
 from capsnet.training import train  # noqa: E402
 from train.comparison import in_a_new_process, memory, peak_memory  # noqa: E402

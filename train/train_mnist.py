@@ -1,4 +1,7 @@
-"""Train a capsule network on MNIST or a folder of pictures: `python train/train_mnist.py`. All options: --help."""
+"""Train a capsule network on MNIST, a set like it or a folder of pictures: `python train/train_mnist.py`.
+
+All options: --help.
+"""
 
 import argparse
 import inspect
@@ -18,14 +21,15 @@ import torch  # noqa: E402
 from capsnet.callbacks import TensorBoard  # noqa: E402
 from capsnet.checkpoint import ModelError, load_model  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
-from capsnet.configuration import LOSSES, MNIST, OPTIONS, RECIPES, TrainingConfig, changed, read_config, recipe  # noqa: E402
-from capsnet.data import Augmentation, DataError, load_mnist, split_validation  # noqa: E402
+from capsnet.configuration import LOSSES, OPTIONS, RECIPES, TrainingConfig, changed, read_config, recipe  # noqa: E402
+from capsnet.data import Augmentation, DataError  # noqa: E402
 from capsnet.distributed import Team, joined  # noqa: E402
 from capsnet.estimate import estimate, free_memory, report  # noqa: E402
 from capsnet.folder import load_folder, split_folder  # noqa: E402
 from capsnet.models import CONFIGS  # noqa: E402
 from capsnet.run import DivergedError, has_checkpoint  # noqa: E402
 from capsnet.seeds import train_seeds  # noqa: E402
+from capsnet.sources import MNIST, SOURCES, load_mnist, split_validation  # noqa: E402
 from capsnet.step import use_bf16  # noqa: E402
 from capsnet.training import train  # noqa: E402
 
@@ -133,8 +137,8 @@ def run(options: argparse.Namespace, config: TrainingConfig, out: Path, device: 
     how = {"device": device, "resume": options.resume, "checkpoint_minutes": options.checkpoint_minutes}
     team = Team()
     with team.leader_first():  # it may have to fetch them
-        if config.dataset == MNIST:
-            data, validation = split_validation(load_mnist(options.data_dir, train=True))
+        if config.dataset in SOURCES:
+            data, validation = split_validation(load_mnist(options.data_dir, train=True, name=config.dataset))
         else:
             data, validation = split_folder(load_folder(config.dataset, config.input_size, config.drawings))
     found = estimate(config, data, team.count)
