@@ -127,6 +127,7 @@ class Watch:
 def serve(networks: dict):
     """The page around these networks on a free port: yields its address, a Watch and the planted secret's path."""
     from capsnet.demo import page, theme
+    from capsnet.demo.networks import of_pairs
 
     with tempfile.TemporaryDirectory() as outside:
         top = Path(outside).resolve()
@@ -139,7 +140,7 @@ def serve(networks: dict):
         try:
             with suppress(ImportError):  # Gradio imports it where it is installed, and it then looks for fonts
                 import matplotlib.pyplot  # noqa: F401
-            served = page.build(networks)
+            served = page.build(networks, of_pairs=of_pairs(next(iter(networks.values()))))
             watch = Watch(folder, [secret, Path("/etc/passwd"), ROOT / "app.py", ROOT / ".git" / "config"])
             _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
             try:

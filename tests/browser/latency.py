@@ -86,7 +86,7 @@ def serve():
 
     torch.set_num_threads(2)
     model = capsnet.load_model("capsnet")
-    served = page.build(networks.beside(model, "capsnet"), networks.plain(model))
+    served = page.build(networks.beside(model, "capsnet"), networks.plain(model), networks.of_pairs(model))
     with served:
         gr.HTML(html_template="<i></i>", js_on_load=EMPTY_EVENT, server_functions=[nothing])
     _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
