@@ -42,9 +42,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 # One network for all routing algorithms, so that only routing differs: 48 capsules, 12 types at 2×2 places, on the
-# trunk of Efficient-CapsNet with 96 channels at its end. About as many parameters as that has: 180,000.
+# trunk of Efficient-CapsNet with 96 channels at its end. About as many parameters as that has: 180,000. A small decoder,
+# so that all of weights/ stays under 45 MB.
 _TRUNK = {"trunk": "efficient", "trunk_options": {"channels": [32, 64, 64, 96]}}
-_COMMON = {**_TRUNK, "primary": "depthwise", "primary_options": {"kernel": 8}}
+_SMALL_DECODER = {"decoder_hidden": [256, 512]}
+_COMMON = {**_TRUNK, **_SMALL_DECODER, "primary": "depthwise", "primary_options": {"kernel": 8}}
 CONFIGS |= {
     "dynamic-capsnet": _COMMON,
     "uniform-capsnet": {**_COMMON, "routing_options": {"iterations": 1}},
@@ -55,15 +57,14 @@ CONFIGS |= {
     "orth-capsnet": {**_COMMON, "routing": "sparse-attention"},
     # A window is one place: the 12 types there.
     "windowed-capsnet": {**_COMMON, "routing": "windowed", "routing_options": {"window": 1}},
-    # Matrix capsules share their transformations over the places and can afford all of them: 16 types at 9×9. The
-    # small decoder, so that all of weights/ stays under 45 MB.
+    # Matrix capsules share their transformations over the places and can afford all of them: 16 types at 9×9.
     "em-capsnet": {
         **_TRUNK,
+        **_SMALL_DECODER,
         "primary": "matrix",
         "primary_options": {"types": 16},
         "routing": "em",
         "routing_options": {"iterations": 2},
-        "decoder_hidden": [256, 512],
     },
 }
 
