@@ -42,6 +42,9 @@ DIGITS = {  # strokes in shares of the pad, x right, y down
     7: [[(0.27, 0.2), (0.74, 0.2), (0.58, 0.52), (0.45, 0.85)]],
 }
 
+# A 7 with a 0 over it
+OVERLAP = [*DIGITS[7], arc(0.56, 0.54, 0.22, 0.3, -90, 270)]
+
 
 # ---- the app and the browser
 

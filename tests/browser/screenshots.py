@@ -59,6 +59,12 @@ def main() -> None:
                 )
                 page.mouse.move(0, 0)
                 save(page.locator("#laboratory"), folder / "laboratory.png")
+                page.locator("#pad canvas").scroll_into_view_if_needed()
+                page.click("[data-do=clear]")
+                hand.draw(page, hand.OVERLAP)
+                page.locator("#overlap").scroll_into_view_if_needed()
+                page.wait_for_function("!document.querySelector('#overlap :is(.stale, .seen[aria-label*=yet])')")
+                save(page.locator("#overlap"), folder / "overlap.png")
         phone = {**playwright.devices["Pixel 5"], "device_scale_factor": 2}
         page = hand.visit(browser.new_context(**phone), url)
         hand.draw(page, hand.DIGITS[4])

@@ -5,9 +5,6 @@ import numpy as np
 import pytest
 from hand import DIGITS
 
-# A 7 with a 0 over it
-OVERLAP = [*DIGITS[7], hand.arc(0.56, 0.54, 0.22, 0.3, -90, 270)]
-
 
 def canvas(page, name: str) -> np.ndarray:
     """The RGBA of a canvas, (36, 36, 4)."""
@@ -35,7 +32,7 @@ def test_nothing_before_something_is_drawn(page):
 @pytest.mark.parametrize("device", ["page", "phone"])
 def test_two_drawn_digits_are_taken_apart(request, device):
     page = request.getfixturevalue(device)
-    hand.draw(page, OVERLAP)
+    hand.draw(page, hand.OVERLAP)
     hand.settle(page)
     look(page)
     assert finding(page) == "Two digits: a 0 and a 7."
