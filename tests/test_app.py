@@ -1,5 +1,8 @@
 """The page without a browser: command line, endpoints over gradio_client, pure functions of the panels."""
 
+import asyncio
+import base64
+import io
 import shutil
 import socket
 import subprocess
@@ -211,3 +214,30 @@ def test_an_unknown_model_is_refused_everywhere(client, tmp_path):
     assert "nobody" in asked(client, SEVEN, "nobody", api_name="/recognize_strokes")
     picture = handle_file(picture_of_a_seven(tmp_path / "seven.png"))
     assert "nobody" in asked(client, picture, "nobody", api_name="/recognize")
+
+
+# ---- tools for language models
+
+
+def test_endpoints_are_tools(client):
+    pytest.importorskip("mcp")
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamablehttp_client
+
+    async def talk():
+        async with streamablehttp_client(f"{client.src.rstrip('/')}/gradio_api/mcp/") as (reader, writer, _):
+            async with ClientSession(reader, writer) as session:
+                await session.initialize()
+                tools = {tool.name: tool.description for tool in (await session.list_tools()).tools}
+                read = await session.call_tool("recognize_strokes", {"strokes": SEVEN})
+                drawn = await session.call_tool("decode_pose", {"digit": 7, "pose": [0.1] * 16})
+                refused = await session.call_tool("decode_pose", {"digit": 17, "pose": [0.1] * 16})
+                return tools, read, drawn, refused
+
+    tools, read, drawn, refused = asyncio.run(asyncio.wait_for(talk(), 120))
+    assert tools.keys() == {"recognize", "recognize_strokes", "decode_pose"}
+    assert tools["recognize"].startswith("Read the handwritten digit on a picture.")
+    assert not read.isError and "'digit': 7" in read.content[0].text
+    with Image.open(io.BytesIO(base64.b64decode(drawn.content[0].data))) as picture:
+        assert picture.size == (280, 280)
+    assert refused.isError and refused.content[0].text == "The digit must be a whole number from 0 to 9."

@@ -1,5 +1,7 @@
 """One look: paper for what people draw, dark screens for what the network sees, a colour for each digit."""
 
+from importlib.util import find_spec
+
 import gradio as gr
 from starlette.middleware import Middleware
 
@@ -29,6 +31,7 @@ def launch_options() -> dict:
         "ssr_mode": False,
         "show_error": False,
         "max_file_size": "20mb",
+        "mcp_server": find_spec("mcp") is not None,  # the endpoints as tools for language models
         "state_session_capacity": 1000,  # of Gradio's; the page keeps nothing in them
         "app_kwargs": {"middleware": [Middleware(Guard)]},
     }
