@@ -67,7 +67,8 @@ def evaluate_calibration(model: CapsNet | CNN, test: Images, folder: Path) -> di
         DataError: no sets there.
     """
     names = model.info.class_names
-    images, labels = [], []
+    images: list[Tensor] = []
+    labels: list[int] = []
     for _, drawings, of_digits in drawn_sets(folder, names):
         if of_digits is not None:
             prepared = prepare_all(drawings, model.info.input_size)

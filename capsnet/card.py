@@ -7,9 +7,9 @@ from typing import Any
 
 from capsnet.checkpoint import POSES, read_json, write_atomically
 from capsnet.distortions import DISTORTIONS
-from capsnet.models import CapsNet
 from capsnet.morphometry import PROPERTIES
-from capsnet.sources import MNIST, SOURCES
+from capsnet.recognizer import Recognizer
+from capsnet.sources import MNIST, SOURCES, source_of
 
 SABOUR = (
     "Sabour, Frosst, Hinton 2017, *Dynamic Routing Between Capsules* (https://arxiv.org/abs/1710.09829), with the "
@@ -57,7 +57,7 @@ ON_DRAWN = (
 )
 
 
-def write_card(folder: Path, model: CapsNet) -> None:
+def write_card(folder: Path, model: Recognizer) -> None:
     """Write README.md in `folder`, which holds this model, from its config.json, training.json and metrics.json."""
     parameters = sum(p.numel() for p in model.parameters())
     config, training, metrics = (read_json(folder / f"{name}.json") for name in ("config", "training", "metrics"))
@@ -83,7 +83,8 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     changes = ", ".join(f"{key} {value}" for key, value in training["augmentation"].items())
     dataset = training.get("dataset", MNIST)
     mnist, named = dataset == MNIST, SOURCES.get(dataset)
-    classes = ", ".join(config.get("class_names", "0123456789"))
+    class_names = list(config.get("class_names", "0123456789"))
+    classes, tested_on = ", ".join(class_names), source_of(class_names)
     reads = f"one handwritten digit of {size}×{size} pixels" if mnist else f"images of {size}×{size} pixels: {classes}"
     if pairs:
         reads = f"two classes ({classes}), one over the other on {size}×{size} pixels,"
@@ -130,9 +131,9 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "|---|---|---|---|",
         f"| {chose_by} images; chose epoch {best['epoch']}) | {validated:,} | {best['error']:.2%} | `{train}` |",
     ]
-    if "test" in metrics:
-        test = metrics["test"]
-        lines += [_row(f"{named.title} test", test, f"python train/evaluate.py --model {name} --suite mnist")]
+    if tested_on and "test" in metrics:
+        test, command = metrics["test"], f"python train/evaluate.py --model {name} --suite mnist"
+        lines += [_row(f"{SOURCES[tested_on].title} test", test, command)]
     drawn = f"python train/evaluate.py --model {name} --suite drawn --data-dir DIR"
     lines += [_row(f"drawn digits: {key}", result, drawn) for key, result in metrics.get("drawn", {}).items()]
     if "seeds" in metrics:

@@ -112,7 +112,7 @@ def _checksum(tensors: dict[str, Tensor], note: str) -> str:
     digest = hashlib.sha256(note.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -171,7 +171,8 @@ def load_model(name: str | Path, device: torch.device | str = "cpu", revision: s
         raise ModelError(f"{folder / 'config.json'} does not describe a model of this version ({cause}).") from None
     model.load_state_dict(tensors)
     _load_poses(model, folder)
-    return model.float().eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
+    model.float().eval().requires_grad_(False)
+    return model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
 
 
 def push_to_hub(name: str | Path, repo: str, private: bool = False, message: str = "A trained model") -> str:
@@ -191,7 +192,7 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _load_poses(model: CapsNet, folder: Path) -> None:
+def _load_poses(model: CapsNet | CNN, folder: Path) -> None:
     path, size = folder / POSES, model.info.pose_size
     if not path.exists():
         return
@@ -204,7 +205,8 @@ def _load_poses(model: CapsNet, folder: Path) -> None:
         fits = False
     if not fits:
         raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
-    model.pose_effects, model.pose_directions = (found[part] for part in _POSE_PARTS)
+    if isinstance(model, CapsNet):
+        model.pose_effects, model.pose_directions = (found[part] for part in _POSE_PARTS)
 
 
 def _is_effect(effect: dict) -> bool:

@@ -61,7 +61,7 @@ def _constant_matrices(n: int, k: int, m: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # The mark that torch.compiler.assume_constant_result sets; calling that would import the whole compiler, two seconds.
-_constant_matrices._dynamo_marked_constant = True
+_constant_matrices._dynamo_marked_constant = True  # type: ignore[attr-defined]  # functions may have attributes
 
 
 def fourier_conv2d(image: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
@@ -127,6 +127,8 @@ class Conv2d(nn.Conv2d):
     Without gradients the matrix product wins for a few images: torch's convolution brings the weights into an order of
     its own at every call. On a GPU torch's own form is left alone.
     """
+
+    bias: Tensor  # never left out
 
     def forward(self, image: Tensor) -> Tensor:
         if image.device.type == "cpu":

@@ -47,7 +47,7 @@ class Images:
         """A checksum of images and labels: the same for the same data."""
         digest = hashlib.sha256(str((tuple(self.images.shape), self.class_names)).encode())
         for tensor in (self.images, self.labels):
-            digest.update(tensor.cpu().contiguous().numpy())
+            digest.update(tensor.cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
 

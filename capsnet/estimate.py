@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from capsnet.baseline import CNN
 from capsnet.batches import network_for
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
+from capsnet.models import CapsNet
 
 TRIED = 16  # images; from so many on the convolutions take the form that they have in training
 COPIES = 5  # of the weights: themselves, gradient, two moments of Adam, the best so far
@@ -72,7 +74,7 @@ def estimate(config: TrainingConfig, data: Images, processes: int = 1) -> Estima
     )
 
 
-def _footprint(model: nn.Module, images: Tensor) -> tuple[int, int]:
+def _footprint(model: CapsNet | CNN, images: Tensor) -> tuple[int, int]:
     """Bytes that the backward pass needs of the forward pass, and floating point operations of both."""
     storages: dict[int, torch.UntypedStorage] = {}  # kept, so that no two of them have the same address
 
@@ -83,7 +85,7 @@ def _footprint(model: nn.Module, images: Tensor) -> tuple[int, int]:
     with FlopCounterMode(display=False) as counter:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             out = model(images)
-            if model.info.pose_size:
+            if isinstance(model, CapsNet):
                 model.decode(out.poses, torch.zeros(len(images), dtype=torch.long))
     # The backward pass multiplies twice as much, for the gradients of weights and of inputs.
     return sum(storage.nbytes() for storage in storages.values()), 3 * counter.get_total_flops()

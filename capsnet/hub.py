@@ -80,6 +80,8 @@ def _fetch(repo: str, name: str, revision: str | None, offline: bool) -> str:
 
     if not offline:
         size = hf_hub_download(repo, name, revision=revision, dry_run=True).file_size
+        if size is None:
+            raise ModelError(f"the Hugging Face Hub does not say how many bytes {name} of {repo!r} has.")
         if size > LARGEST[name]:
             raise ModelError(f"{name} of {repo!r} has {size:,} bytes, too many for a model of this package.")
     return hf_hub_download(repo, name, revision=revision, local_files_only=offline)

@@ -144,6 +144,7 @@ class EfficientTrunk(nn.Module):
         for outputs, kernel, stride in zip(channels, (5, 3, 3, 3), (1, 1, 1, 2), strict=True):
             conv = nn.Conv2d(in_channels, outputs, kernel, stride)
             he_normal_(conv.weight, in_channels * kernel**2)
+            assert conv.bias is not None
             nn.init.zeros_(conv.bias)
             layers += [conv, nn.ReLU(inplace=True), nn.BatchNorm2d(outputs, eps=1e-3)]
             in_channels = outputs
@@ -175,6 +176,7 @@ class DepthwiseCapsules(nn.Module):
         self.types, self.dim = channels // dim, dim
         self.conv = nn.Conv2d(channels, channels, kernel, groups=channels)
         nn.init.xavier_uniform_(self.conv.weight)
+        assert self.conv.bias is not None
         nn.init.zeros_(self.conv.bias)
 
     def map_size(self, side: int) -> int:
@@ -211,7 +213,7 @@ class Decoder(nn.Module):
     Source: Sabour, Frosst, Hinton 2017, section 4.1: 512 and 1024 ReLU units, then a sigmoid for each pixel.
     """
 
-    def __init__(self, capsules: int, dim: int, image_shape: tuple[int, int, int], hidden: tuple[int, int]):
+    def __init__(self, capsules: int, dim: int, image_shape: tuple[int, int, int], hidden: tuple[int, ...]):
         super().__init__()
         self.image_shape = image_shape
         pixels = image_shape[0] * image_shape[1] * image_shape[2]

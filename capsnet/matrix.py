@@ -26,6 +26,7 @@ class MatrixPrimaryCapsules(nn.Module):
         self.types, self.dim = types, POSE
         self.conv = nn.Conv2d(in_channels, types * (POSE + 1), kernel, stride)  # all poses first, then activations
         # Poses are multiplied layer by layer and averaged over children: around the identity they keep their size.
+        assert self.conv.bias is not None
         with torch.no_grad():
             self.conv.bias[: types * POSE] = torch.eye(SIDE).flatten().repeat(types)
             self.conv.bias[types * POSE :] = 0

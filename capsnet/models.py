@@ -115,6 +115,11 @@ class CapsNet(Recognizer):
     Source: Sabour, Frosst, Hinton 2017, section 4.
     """
 
+    trunk: ConvTrunk | EfficientTrunk
+    primary: PrimaryCapsules | DepthwiseCapsules | MatrixPrimaryCapsules
+    projection: Projection | nn.Identity
+    pose_range: Tensor
+
     def __init__(
         self,
         *,

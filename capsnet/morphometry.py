@@ -46,8 +46,8 @@ def measure(pictures: Tensor) -> Tensor:
     A picture without ink is NaN throughout.
     """
     large = F.interpolate(pictures.float().cpu(), scale_factor=ZOOM, mode="bicubic")[:, 0]
-    large = F.pad(large, (1, 1, 1, 1)).numpy()  # paper around ink at the edge
-    return torch.tensor([_measure(picture) for picture in large], dtype=torch.float32).view(-1, len(PROPERTIES))
+    framed = F.pad(large, (1, 1, 1, 1)).numpy()  # paper around ink at the edge
+    return torch.tensor([_measure(picture) for picture in framed], dtype=torch.float32).view(-1, len(PROPERTIES))
 
 
 def _measure(picture: np.ndarray) -> list[float]:

@@ -62,27 +62,31 @@ def evaluate_rejection(model: CapsNet | CNN, validation: Images, folder: Path) -
 
     Raises:
         DataError: no sets there.
+        ValueError: the model has no rejection threshold.
     """
+    threshold = model.rejection_threshold
+    if threshold is None:
+        raise ValueError(f"{model.info.name} does not say how strange an image is that is no digit.")
     known = judge(model, to_float(validation.images))
     digits, outsiders = {}, {}
     for name, drawings, labels in drawn_sets(folder, model.info.class_names):
-        images = prepare_all(drawings, model.info.input_size)
-        found = judge(model, torch.stack(list(images.values())))
+        prepared = prepare_all(drawings, model.info.input_size)
+        found = judge(model, torch.stack(list(prepared.values())))
         if labels is None:
-            outsiders[name] = _outsiders(model, known, found)
+            outsiders[name] = _outsiders(threshold, known, found)
         else:
-            right = torch.tensor([model.info.class_names.index(labels[n]) for n in images]) == found.answers
-            strange = found.strangeness[right] > model.rejection_threshold
+            right = torch.tensor([model.info.class_names.index(labels[n]) for n in prepared]) == found.answers
+            strange = found.strangeness[right] > threshold
             digits[name] = FalseAlarms(len(strange), int(strange.sum()))
     for name, images in nonsense(to_float(validation.images[:MADE])):
-        outsiders[name] = _outsiders(model, known, judge(model, images))
-    return Rejection(model.rejection_threshold, digits, outsiders)
+        outsiders[name] = _outsiders(threshold, known, judge(model, images))
+    return Rejection(threshold, digits, outsiders)
 
 
-def _outsiders(model: CapsNet | CNN, digits: Judgement, others: Judgement) -> Outsiders:
+def _outsiders(threshold: float, digits: Judgement, others: Judgement) -> Outsiders:
     return Outsiders(
         images=len(others.answers),
-        rejected=int((others.strangeness > model.rejection_threshold).sum()),
+        rejected=int((others.strangeness > threshold).sum()),
         auroc=auroc(digits.strangeness, others.strangeness),
         by_picture=auroc(digits.unlikeness, others.unlikeness),
         by_length=auroc(-digits.longest, -others.longest),

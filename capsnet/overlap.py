@@ -12,6 +12,7 @@ from capsnet.evaluation import Result
 from capsnet.losses import present
 from capsnet.models import CapsNet
 from capsnet.pairs import fixed_pairs, lay, over, partners, shifts
+from capsnet.recognizer import Recognizer
 
 THRESHOLDS = [n / 100 for n in range(5, 96)]  # lengths tried
 MOST = 3  # so many capsules or more are counted together
@@ -56,12 +57,12 @@ def count(lengths: Tensor, threshold: float) -> Tensor:
 
 
 @torch.inference_mode()
-def read_lengths(model: CapsNet, sheets: Tensor, batch_size: int = 250) -> Tensor:
+def read_lengths(model: Recognizer, sheets: Tensor, batch_size: int = 250) -> Tensor:
     """Lengths (N, K) of the capsules for sheets (N, C, H, W) uint8."""
     return torch.cat([model(to_float(part)).lengths for part in sheets.split(batch_size)])
 
 
-def measure_presence(model: CapsNet, validation: Images) -> None:
+def measure_presence(model: Recognizer, validation: Images) -> None:
     """Set `model.presence_threshold` so that pairs of the validation digits count as two and single ones as one.
 
     Of the thresholds at which the share that is counted rightly is highest, the one in the middle.

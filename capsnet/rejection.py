@@ -63,7 +63,7 @@ def judge(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> Judgem
     for part in images.split(batch_size):
         out = model(part)
         longest, answers = out.lengths.max(1)
-        pictures = model.decode(out.poses, answers) if model.info.pose_size else part
+        pictures = model.decode(out.poses, answers) if isinstance(model, CapsNet) else part
         parts.append((strangeness(part, pictures, out.lengths), unlikeness(part, pictures), longest, answers))
     return Judgement(*map(torch.cat, zip(*parts, strict=True)))
 

@@ -1,6 +1,7 @@
 """A step of training and what it is judged by: losses, rate, precision, figures."""
 
 import math
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +15,21 @@ from capsnet.losses import margin_loss, present, reconstruction_loss, spread_los
 from capsnet.models import CapsNet, CapsNetOutput
 
 
+class Step(Protocol):
+    """See `make_step`."""
+
+    def __call__(
+        self, images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0, pictures: Tensor | None = None
+    ) -> Tensor: ...
+
+
 def make_step(
     config: TrainingConfig,
     model: CapsNet | CNN,
     optimizer: torch.optim.Optimizer,
     device: torch.device,
     network: nn.Module | None = None,
-):
+) -> Step:
     """The step: images (B, C, H, W) float, labels (B,) or (B, n), epochs done → (5,), see below.
 
     Sums of loss, errors, correct lengths and images, and the norm of the gradient before it was clipped. Of images with
@@ -35,7 +44,7 @@ def make_step(
     def objective(images: Tensor, labels: Tensor, pictures: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             out = network(images)
-            drawn = _redraw(model, out.poses, labels) if model.info.pose_size else None
+            drawn = _redraw(model, out.poses, labels) if isinstance(model, CapsNet) else None
         loss = class_loss(config, out, labels, margin)
         if drawn is not None:
             loss = loss + config.reconstruction_weight * reconstruction_loss(drawn, pictures)
@@ -74,6 +83,7 @@ def class_loss(
 ) -> Tensor:
     """The loss of what the network answers, without that of what it redraws, by the configuration."""
     if config.loss == "cross-entropy":
+        assert isinstance(out, CNNOutput)  # see TrainingConfig.check
         return F.cross_entropy(out.logits, labels)
     if config.loss == "spread":
         return spread_loss(out.lengths, labels, margin)

@@ -41,7 +41,7 @@ from capsnet.run import (
     remove_checkpoints,
     write_checkpoint,
 )
-from capsnet.step import device_name, evaluate, make_step, means
+from capsnet.step import Step, device_name, evaluate, make_step, means
 
 LOOK_EVERY = 100  # steps between two looks at what they gave; each look waits for the device
 
@@ -91,11 +91,12 @@ def train(
     if config.start and not resume:
         anew = take_over(model, config.start)
         log(f"weights of {config.start}" + (f"; anew, since the classes are others: {', '.join(anew)}" if anew else ""))
-    model = model.to(device, memory_format=torch.channels_last)
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
     network = team.network(model, device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     generator = torch.Generator(device).manual_seed(config.seed)
-    progress, best, fingerprint = Progress(), {}, data.fingerprint() + validation.fingerprint()
+    progress, fingerprint = Progress(), data.fingerprint() + validation.fingerprint()
+    best: dict[str, Tensor] = {}
     if resume:
         progress, best = read_checkpoint(out, config, model, optimizer, generator, fingerprint, log)
     elif team.leads:
@@ -136,7 +137,7 @@ def train(
 
     model.load_state_dict(best)
     if team.leads:
-        if model.info.pose_size:
+        if isinstance(model, CapsNet):
             measure_pose_range(model, fixed_pairs(data)[0] if pairs else data)
         if pairs:
             measure_presence(model, validation)
@@ -156,7 +157,7 @@ def _train_epoch(
     progress: Progress,
     data: Images,
     pens: Images,
-    step: Callable[[Tensor, Tensor, float, float], Tensor],
+    step: Step,
     generator: torch.Generator,
     team: Team,
     interrupted: Callable[[], bool],

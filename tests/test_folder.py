@@ -1,10 +1,13 @@
 """One's own pictures as data, and training that starts from trained weights."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from PIL import Image
 
-from capsnet.checkpoint import ModelError, load_model, read_json, save_model
+from capsnet.card import write_card
+from capsnet.checkpoint import ModelError, load_model, read_json, save_model, write_json
 from capsnet.configuration import recipe
 from capsnet.data import DataError, Images
 from capsnet.digits import prepare_digit
@@ -102,6 +105,18 @@ def test_class_names_reach_the_model_and_its_card(small, shapes, tmp_path):
     assert history[-1]["loss"] < history[0]["loss"]
     with pytest.raises(ValueError, match="pen digits are digits, not circle, cross, square; train with pen_share 0."):
         train(recipe("small", pen_share=0.1), data, validation, tmp_path / "pens", log=lambda line: None)
+
+
+def test_a_model_of_own_digits_is_tested_on_mnist(small, digits, tmp_path):
+    data = replace(digits, class_names=list("0123456789"))
+    config = recipe("small", epochs=1, batch_size=20, pen_share=0, dataset=str(tmp_path / "own"))
+    model = train(config, data, data, tmp_path / "out", log=lambda line: None)
+    metrics = read_json(tmp_path / "out" / "metrics.json")
+    write_json(tmp_path / "out" / "metrics.json", {**metrics, "test": {"images": 10_000, "error": 0.0123}})
+    write_card(tmp_path / "out", model)
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "40 pictures from a folder" in card
+    assert "| MNIST test | 10,000 | 1.23% | `python train/evaluate.py --model small --suite mnist` |" in card
 
 
 def test_weights_are_taken_over(small, tmp_path):

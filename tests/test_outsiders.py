@@ -72,3 +72,8 @@ def test_rejections_are_counted(small, digits, folder, threshold, share):
         assert all(0 <= area <= 1 for area in (its.auroc, its.by_picture, its.by_length))
     summary = found.summary()
     assert summary["threshold"] == threshold and summary["outsiders"]["noise"]["images"] == 40
+
+
+def test_without_a_threshold_nothing_is_rejected(small, digits, folder):
+    with pytest.raises(ValueError, match="does not say how strange an image is that is no digit"):
+        evaluate_rejection(create_model("small"), digits, folder)

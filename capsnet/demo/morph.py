@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import gradio as gr
 import torch
 
+from capsnet.models import CapsNet
 from capsnet.pose import blend, draw, transplant
 
 from . import pad, words
@@ -32,7 +33,7 @@ class UnreadableSheet(ValueError):
 class Pair:
     """What a network reads on two sheets, A and B."""
 
-    model: torch.nn.Module
+    model: CapsNet
     images: torch.Tensor  # (2, 1, H, W), what it saw
     digits: list[int]  # the longest capsule of each
     poses: torch.Tensor  # (2, P), theirs, rounded as they travel
@@ -85,13 +86,13 @@ def read_pair(networks: dict, request) -> Pair:
     """
     request = request if isinstance(request, dict) else {}
     model = named(networks, request.get("network"))
-    images = []
+    sheets = []
     for key in ("a", "b"):
         try:
-            images.append(pad.read_sheet(request.get(key)))
+            sheets.append(pad.read_sheet(request.get(key)))
         except ValueError as error:
             raise UnreadableSheet(key.upper(), error) from None
-    images = torch.stack(images)
+    images = torch.stack(sheets)
     with torch.inference_mode():
         out = model(images)
     digits = out.lengths.argmax(1)

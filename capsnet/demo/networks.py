@@ -32,7 +32,7 @@ def plain(model) -> CNN | None:
     """The plain network in weights/ that reads the same digits, loaded; None where there is none."""
     for name in capsnet.available_models("baseline"):
         network = _loaded(name)
-        if network is not None and takes(network) == takes(model):
+        if isinstance(network, CNN) and takes(network) == takes(model):
             return network
     return None
 
@@ -41,7 +41,7 @@ def of_pairs(model) -> CapsNet | None:
     """The network in weights/ that reads two of the same digits at once, loaded; None where there is none."""
     for name in capsnet.available_models("pair"):
         network = _loaded(name)
-        if network is not None and network.presence_threshold is not None:
+        if isinstance(network, CapsNet) and network.presence_threshold is not None:
             if (network.info.in_channels, network.info.class_names) == (1, model.info.class_names):
                 return network
     return None

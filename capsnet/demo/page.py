@@ -1,5 +1,7 @@
 """The page: three panels side by side, one answer to a sheet for all of them; all networks below; endpoints."""
 
+from typing import Any
+
 import gradio as gr
 
 import capsnet
@@ -63,7 +65,7 @@ def respond(networks: dict, sheet) -> dict[str, dict]:
 
     sheet: as in `pad.read_sheet`, and "network": the name of one.
     """
-    name = sheet.get("network") if isinstance(sheet, dict) else None
+    name: Any = sheet.get("network") if isinstance(sheet, dict) else None
     try:
         model = named(networks, name)
     except ValueError as error:

@@ -8,7 +8,7 @@ from .parts import Point, arc, chance, corner, habit
 def five_bowl(u, x: float, y: float) -> list[Point]:
     """The bowl of a 5 that leaves its neck at (x, y)."""
     right = u(0.46, 0.62)
-    points = [
+    points: list[Point] = [
         (x + 0.18, y - u(0, 0.06)),
         (right, (1 + y) / 2 - 0.04),
         (right - 0.12, 0.93),
@@ -102,7 +102,9 @@ def seven_cross(u, bar: list[Point], stem: list[Point]) -> list[Point]:
     x = top + (middle - top) * 2 * y if y < 0.5 else middle + (foot - middle) * (2 * y - 1)
     left, right = u(0.12, 0.36), u(0.1, 0.36)
     start = (x - left, y + tilt * left / 0.24)
-    tick = [(start[0] + u(-0.03, 0.06), start[1] + u(0.06, 0.16)), corner(*start)] if chance(u, 0.2) else [start]
+    tick: list[Point] = [start]
+    if chance(u, 0.2):
+        tick = [(start[0] + u(-0.03, 0.06), start[1] + u(0.06, 0.16)), corner(*start)]
     return tick + [(x + right, y - tilt * right / 0.24)]
 
 

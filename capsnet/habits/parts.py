@@ -30,7 +30,7 @@ def corner(x: float, y: float) -> Point:
 def arc(x: float, y: float, rx: float, ry: float, start: float, stop: float, grow: float = 0.0) -> list[Point]:
     """Points of an ellipse, angles in degrees clockwise from the top; it ends 1 + `grow` times as large."""
     steps = max(2, ceil(abs(stop - start) / 40))
-    points = []
+    points: list[Point] = []
     for i in range(steps + 1):
         angle = radians(start + (stop - start) * i / steps)
         size = 1 + grow * i / steps

@@ -144,7 +144,7 @@ def two_angular(u):
 def three_belly(u, y: float) -> list[Point]:
     """The lower half of a 3 from its waist at height y."""
     right = u(0.48, 0.62)
-    tail = [(u(0.2, 0.3), 1), (u(-0.1, 0.1), u(0.84, 1.02))]
+    tail: list[Point] = [(u(0.2, 0.3), 1), (u(-0.1, 0.1), u(0.84, 1.02))]
     if chance(u, 0.15):
         tail.append((u(-0.06, 0.04), u(0.7, 0.8)))
     return [(right - 0.08, y + 0.08), (right, (1 + y) / 2 + 0.02), (0.44, 0.94)] + tail

@@ -27,7 +27,7 @@ def _counted(layer: type[nn.Module]) -> Callable[..., nn.Module]:
 
 
 def _windowed(layout: Layout, out_capsules: int, out_dim: int, **options) -> nn.Module:
-    layer = _counted(WindowedRouting)(layout, out_capsules, out_dim, **options)
+    layer = WindowedRouting(layout.count, layout.dim, out_capsules, out_dim, **options)
     layer.check_grid((layout.side, layout.side))
     return layer
 

@@ -97,18 +97,19 @@ class DynamicRouting(nn.Module):
             Votes = StoredVotes if len(u) <= STORED_VOTES_UP_TO else FactoredVotes
             W = at_least_float32(self.weight).expand(children, -1, -1, -1)
             votes = Votes(at_least_float32(u), W)
-            steps, b = [], None
+            steps: list[tuple[Tensor, Tensor]] = []
+            b: Tensor | None = None
             for _ in range(self.iterations - 1):
                 c, v = self._iterate(votes, b)
                 steps.append((c, v))
                 agreement = self._agreement(votes, v)
                 b = agreement if b is None else b + agreement
             c, v = self._iterate(votes, b)
-        coupling = c.transpose(1, 2)  # (B, I, J)
+        coupling, iterations = c.transpose(1, 2), None  # (B, I, J)
         if trace:
             with torch.no_grad(), _float32(u.device.type):
-                steps = [traced(c, v, votes.dot(directions(v))) for c, v in [*steps, (c, v)]]
-        return Routed(Capsules(v, lengths(v)), coupling, steps if trace else None)
+                iterations = [traced(c, v, votes.dot(directions(v))) for c, v in [*steps, (c, v)]]
+        return Routed(Capsules(v, lengths(v)), coupling, iterations)
 
     def _iterate(self, votes: "StoredVotes | FactoredVotes", b: Tensor | None) -> tuple[Tensor, Tensor]:
         """Coupling (B, J, I) from the logits b (B, J, I), None for all zero, and the capsules (B, J, D) it gives."""

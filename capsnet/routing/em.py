@@ -140,6 +140,20 @@ class _EM(nn.Module):
                 ]
         return out
 
+    def _children(self, grid: tuple[int, int]) -> tuple[Tensor, tuple[int, int] | None]:
+        """Which children parents at each position see, (P, I), and the grid of these positions."""
+        raise NotImplementedError
+
+    def _votes(
+        self, M: Tensor, W: Tensor, children: Tensor, grid: tuple[int, int] | None
+    ) -> StoredVotes | FactoredVotes:
+        """Of poses M (B, N, 4, 4) through W, for the children that each parent sees."""
+        raise NotImplementedError
+
+    def _share(self, logits: Tensor, children: Tensor, grid: tuple[int, int]) -> Tensor:
+        """Responsibilities from logits (B, P, J, I): each child divides itself among the parents that see it."""
+        raise NotImplementedError
+
     def _iterate(
         self, votes: StoredVotes | FactoredVotes, a: Tensor, share: Callable[[Tensor], Tensor]
     ) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
@@ -249,7 +263,7 @@ class EMConvRouting(_EM):
         if min(grid) < self.kernel:
             raise ValueError(f"windows of {self.kernel}×{self.kernel} do not fit a grid of {grid[0]}×{grid[1]}.")
         held = windows(self.in_types, grid, self.kernel, self.stride)
-        return held.flatten(0, 1), tuple(held.shape[:2])
+        return held.flatten(0, 1), (held.shape[0], held.shape[1])
 
     def _votes(self, M: Tensor, W: Tensor, children: Tensor, grid: tuple[int, int] | None) -> StoredVotes:
         return StoredVotes(torch.einsum("bpirk,ijkc->bpjirc", M[:, children], W).flatten(-2))

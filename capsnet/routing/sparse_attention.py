@@ -102,7 +102,7 @@ class SparseAttentionRouting(nn.Module):
     def _attend(self, u: Tensor, grid: tuple[int, int] | None) -> tuple[Tensor, Tensor, Tensor]:
         """u (B, I, A) → u' (B, I, A); which are kept (B, P, T), attention (B, P, T, T)."""
         places = math.prod(grid or (1,))
-        if u.shape[1] % places:
+        if grid and u.shape[1] % places:
             raise ValueError(f"{u.shape[1]} capsules are no whole number of types on a grid of {grid[0]}×{grid[1]}.")
         u = u.unflatten(1, (-1, places)).transpose(1, 2)  # (B, P, T, A)
         kept = keep(u, self.max_cosine)
@@ -137,7 +137,8 @@ def orthogonal(dim: int) -> nn.Linear:
     linear = nn.Linear(dim, dim, bias=False)
     parametrize.register_parametrization(linear, "weight", _Reflections())
     # With a trivialization, the map would be a buffer times reflections: in fp16 files it would not stay orthogonal.
-    return parametrizations.orthogonal(linear, orthogonal_map="householder", use_trivialization=False)
+    parametrizations.orthogonal(linear, orthogonal_map="householder", use_trivialization=False)
+    return linear
 
 
 class _Reflections(nn.Module):

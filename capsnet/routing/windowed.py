@@ -59,8 +59,7 @@ class WindowedRouting(DynamicRouting):
         self.window, self.stride = window, stride
 
     def forward(self, capsules: Capsules, trace: bool = False) -> Routed:
-        u, grid = capsules.poses, capsules.grid
-        self._check(u, grid)
+        u, grid = capsules.poses, self._checked_grid(capsules)
         with torch.autocast(u.device.type, enabled=False):  # as all routing: softmax and squash want the precision
             u, W = at_least_float32(u), at_least_float32(self.weight).expand(self.in_capsules, -1, -1, -1)
             windows = self._cut(u.transpose(0, 1), grid).transpose(1, 2), self._cut(W, grid)
@@ -75,7 +74,8 @@ class WindowedRouting(DynamicRouting):
                     routed.trace = [traced(c, v, votes.dot(directions(v))) for c, v in steps]
         return routed
 
-    def _check(self, u: Tensor, grid: tuple[int, int] | None) -> None:
+    def _checked_grid(self, capsules: Capsules) -> tuple[int, int]:
+        u, grid = capsules.poses, capsules.grid
         children, dim = self.in_capsules, self.weight.shape[1]
         if u.shape[1:] != (children, dim):
             given = tuple(u.shape[1:])
@@ -86,6 +86,7 @@ class WindowedRouting(DynamicRouting):
         if children % (grid[0] * grid[1]):
             raise ValueError(f"{children} capsules are no whole number of types on a grid of {size}.")
         self.check_grid(grid)
+        return grid
 
     def check_grid(self, grid: tuple[int, int]) -> None:
         """Raises ValueError unless the windows cover a grid of (H, W) places exactly."""
