@@ -9,9 +9,11 @@ from huggingface_hub import ModelCard
 
 from capsnet.card import write_card
 from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, read_tensors, save_model
+from capsnet.data import Images, to_float
 from capsnet.demo import examples
 from capsnet.morphometry import PROPERTIES
 from capsnet.outsiders import nonsense
+from capsnet.pairs import fixed_pairs
 from capsnet.rejection import judge
 
 FOLDER = WEIGHTS / "capsnet"
@@ -162,3 +164,36 @@ def test_shuffled_pixels_are_no_digits_and_digits_are(name, digits):
     measured = read_json(WEIGHTS / name / "metrics.json")["rejection"]
     assert measured["threshold"] == model.rejection_threshold
     assert all(0.85 < its["auroc"] <= 1 for its in measured["outsiders"].values())
+
+
+# Two digits at once
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """The network for pairs, and a pair for each of the page's digits: images, each digit alone."""
+    every = examples.digits()
+    data = Images(torch.from_numpy(every["images"])[:, None], torch.from_numpy(every["labels"]).long())
+    return load_model("multi-capsnet"), *fixed_pairs(data)
+
+
+def test_pairs_are_read_and_taken_apart(pairs):
+    model, sheets, alone = pairs
+    assert available_models("pair") == ["multi-capsnet"] and model.info.kind == "pair"
+    with torch.inference_mode():
+        out = model(to_float(sheets.images))
+        drawn = model.decode(out.poses.repeat_interleave(2, 0), sheets.labels.flatten())
+    right = (out.lengths.topk(2).indices.sort(1).values == sheets.labels.sort(1).values).all(1)
+    assert right.float().mean() >= 0.85
+    digits = to_float(alone).flatten(0, 1)
+    sheet = to_float(sheets.images).repeat_interleave(2, 0)
+    redrawn, as_it_is = ((one - digits).square().sum((1, 2, 3)).mean() for one in (drawn, sheet))
+    assert redrawn < 0.6 * as_it_is
+
+
+def test_one_digit_is_not_taken_for_two(pairs):
+    model, sheets, alone = pairs
+    with torch.inference_mode():
+        one, two = (model(to_float(images)).lengths for images in (alone[:, 0], sheets.images))
+    there = model.presence_threshold
+    assert ((one > there).sum(1) == 1).float().mean() > 0.85 and ((two > there).sum(1) == 2).float().mean() > 0.75
