@@ -183,8 +183,8 @@ def test_every_control_has_a_name_and_shows_its_focus(page):
     rows = page.locator("#compare tbody tr").count()
     moves = page.locator("#tweak .move input:enabled").count()
     # Buttons, what shares a drawing, the choice of the network, bars, sliders, sliders with number fields, what keeps a
-    # drawing, a random pair, the perturbations, networks, the laboratory's seven kinds of change (and, once it was asked,
-    # its slider).
+    # drawing, a random pair, the perturbations, networks, the laboratory's seven kinds of change (and, once it was
+    # asked, its slider).
     asked = names.count("By how much")
     assert len(names) == 4 + 3 + 1 + 10 + moves + 16 * 2 + 1 + 1 + 1 + rows + 7 + asked and all(names) and moves >= 2
 
