@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -234,7 +235,8 @@ def test_endpoints_are_tools(client):
                 refused = await session.call_tool("decode_pose", {"digit": 17, "pose": [0.1] * 16})
                 return tools, read, drawn, refused
 
-    tools, read, drawn, refused = asyncio.run(asyncio.wait_for(talk(), 120))
+    with ThreadPoolExecutor(1) as thread:  # in this one a browser's loop may run
+        tools, read, drawn, refused = thread.submit(lambda: asyncio.run(asyncio.wait_for(talk(), 120))).result()
     assert tools.keys() == {"recognize", "recognize_strokes", "decode_pose"}
     assert tools["recognize"].startswith("Read the handwritten digit on a picture.")
     assert not read.isError and "'digit': 7" in read.content[0].text

@@ -46,7 +46,7 @@ ANSWER = "/gradio_api/component_server"
         (b'{"data": ', 400, "no JSON"),
         (b"\xff", 400, "no JSON"),
         (b"[1]", 400, "must be a JSON object"),
-        (b'{"data": {}, "component_id": 99, "session_hash": "x", "fn_name": "answer"}', 400, "cannot be read"),
+        (b'{"data": {}, "component_id": 9999, "session_hash": "x", "fn_name": "answer"}', 400, "cannot be read"),
     ],
 )
 def test_what_the_guard_refuses_gets_a_sentence(page, content, status, part):
