@@ -57,8 +57,7 @@ def lesson(
     images, labels = pick(batch, data, pens)
     if config.kind != "pair":
         return Lesson(changed(images), labels[part])
-    classes = 10 if data.class_names is None else len(data.class_names)
-    others = data[partners(labels, data.labels, classes, generator)]
+    others = data[partners(labels, data, generator)]
     one, other = (lay(changed(its), shifts(len(batch), generator)[part]) for its in (images, others.images))
     alone = (torch.rand(len(batch), generator=generator, device=one.device) < SINGLES)[part]
     sheets = over(torch.stack([one, other * ~alone[:, None, None, None]], 1))

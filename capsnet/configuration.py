@@ -110,12 +110,12 @@ class TrainingConfig:
             raise ValueError(f"m_minus is {self.m_minus}; it must not be above m_plus, {self.m_plus}")
         if self.input_size < 8:
             raise ValueError(f"input_size is {self.input_size}; it must be at least 8")
-        if self.dataset in SOURCES and self.input_size != 28:
-            title = SOURCES[self.dataset].title
-            raise ValueError(f"input_size is {self.input_size}; {title}'s images have 28 pixels a side")
-        if self.dataset in SOURCES and self.drawings:
-            title = SOURCES[self.dataset].title
-            raise ValueError(f"drawings is for the pictures of a folder; {title}'s images are in that form already")
+        if named := SOURCES.get(self.dataset):
+            if self.input_size != 28:
+                raise ValueError(f"input_size is {self.input_size}; {named.title}'s images have 28 pixels a side")
+            if self.drawings:
+                form = f"{named.title}'s images are in that form already"
+                raise ValueError(f"drawings is for the pictures of a folder; {form}")
         if self.seed >= 2**32:
             raise ValueError(f"seed is {self.seed}; it must be below {2**32}")
         self.augmentation.check()

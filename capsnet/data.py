@@ -30,9 +30,14 @@ class Images:
     def to(self, device: torch.device | str) -> "Images":
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return 10 if self.class_names is None else len(self.class_names)
+
     def check(self) -> None:
         """Raises ValueError for tensors that are no data set to train with."""
-        classes = 10 if self.class_names is None else len(self.class_names)
+        classes = self.classes
         if self.images.ndim != 4 or self.images.dtype != torch.uint8 or self.images.shape[2] != self.images.shape[3]:
             given = f"{self.images.dtype} of shape {tuple(self.images.shape)}"
             raise ValueError(f"images are {given}; they must be square, (N, C, side, side) of torch.uint8")

@@ -11,7 +11,7 @@ from capsnet.data import Images, to_float
 from capsnet.evaluation import Result
 from capsnet.losses import present
 from capsnet.models import CapsNet
-from capsnet.pairs import fixed_pairs, lay, over, partners, shifts
+from capsnet.pairs import fixed_pairs, lay_each, over, partners
 from capsnet.recognizer import Recognizer
 
 THRESHOLDS = [n / 100 for n in range(5, 96)]  # lengths tried
@@ -80,7 +80,7 @@ def measure_presence(model: Recognizer, validation: Images) -> None:
 
 def singles(data: Images, seed: int = 1) -> Tensor:
     """Each digit alone on a sheet, (N, C, side, side) uint8."""
-    return lay(data.images, shifts(len(data), torch.Generator().manual_seed(seed)))
+    return over(lay_each([data], torch.Generator().manual_seed(seed)))
 
 
 def twice(data: Images, seed: int = 2) -> Tensor:
@@ -90,21 +90,15 @@ def twice(data: Images, seed: int = 2) -> Tensor:
     # The next of its class; the last of a class is left out.
     one, other = by_class[:-1], by_class[1:]
     same = data.labels[one] == data.labels[other]
-    return _together([data[one[same]], data[other[same]]], generator)
+    return over(lay_each([data[one[same]], data[other[same]]], generator))
 
 
 def thrice(data: Images, seed: int = 3) -> Tensor:
     """Three digits of three classes on each sheet, (M, C, side, side) uint8, M below N."""
     generator = torch.Generator().manual_seed(seed)
-    classes = 10 if data.class_names is None else len(data.class_names)
-    second, third = (data[partners(data.labels, data.labels, classes, generator)] for _ in range(2))
+    second, third = (data[partners(data.labels, data, generator)] for _ in range(2))
     differ = second.labels != third.labels
-    return _together([data[differ], second[differ], third[differ]], generator)
-
-
-def _together(digits: list[Images], generator: torch.Generator) -> Tensor:
-    sheets = torch.stack([lay(its.images, shifts(len(its), generator)) for its in digits], 1)
-    return (over(sheets.float() / 255) * 255).round().byte()
+    return over(lay_each([data[differ], second[differ], third[differ]], generator))
 
 
 @dataclass

@@ -5,6 +5,7 @@ both moved by whole pixels, up to 4 in each direction and independently, their i
 are of different classes. The boxes of 20×20 pixels that MNIST's digits fill then overlap by 73 % on average.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -21,17 +22,10 @@ def sheet_side(side: int) -> int:
     return side + 2 * MARGIN
 
 
-def partners(labels: Tensor, pool: Tensor, classes: int, generator: torch.Generator) -> Tensor:
-    """For each of the labels (B,) the number of an image of another class, all such images equally likely.
-
-    Args:
-        pool: (N,), the labels of the images to choose from.
-        classes: how many there are.
-    Returns:
-        (B,), indices of `pool`.
-    """
-    by_class = pool.argsort(stable=True)
-    counts = torch.bincount(pool, minlength=classes)
+def partners(labels: Tensor, pool: Images, generator: torch.Generator) -> Tensor:
+    """For each of the labels (B,) the number (B,) of an image in `pool` of another class, all such equally likely."""
+    by_class = pool.labels.argsort(stable=True)
+    counts = torch.bincount(pool.labels, minlength=pool.classes)
     first, own = (counts.cumsum(0) - counts)[labels], counts[labels]  # the images of the own class, to be passed over
     drawn = torch.rand(len(labels), generator=generator, device=labels.device)
     drawn = (drawn * (len(pool) - own)).long()
@@ -54,20 +48,24 @@ def lay(images: Tensor, by: Tensor) -> Tensor:
 
 
 def over(sheets: Tensor) -> Tensor:
-    """Several sheets (B, n, C, H, W), values in [0, 1], as one (B, C, H, W): their ink added and cut off at 1."""
+    """Several sheets (B, n, C, H, W) as one (B, C, H, W): their ink added and cut off at full, 1 or, of uint8, 255."""
+    if sheets.dtype == torch.uint8:
+        return sheets.sum(1, dtype=torch.int16).clamp(max=255).byte()
     return sheets.sum(1).clamp(max=1)
 
 
 def fixed_pairs(data: Images, seed: int = 0) -> tuple[Images, Tensor]:
-    """A pair for every image of `data`, always the same for a seed.
+    """A pair for every image of `data`, always the same for a seed, on the CPU.
 
     Returns:
         The pairs, images (N, C, side, side) uint8 with labels (N, 2); each digit alone, (N, 2, C, side, side) uint8.
     """
-    generator = torch.Generator().manual_seed(seed)
-    classes = 10 if data.class_names is None else len(data.class_names)
-    others = partners(data.labels, data.labels, classes, generator)
-    both = data, data[others]
-    alone = torch.stack([lay(its.images, shifts(len(its), generator)) for its in both], 1)
-    images = (over(alone.float() / 255) * 255).round().byte()
-    return replace(data, images=images, labels=torch.stack([its.labels for its in both], 1)), alone
+    data, generator = data.to("cpu"), torch.Generator().manual_seed(seed)
+    both = data, data[partners(data.labels, data, generator)]
+    alone = lay_each(both, generator)
+    return replace(data, images=over(alone), labels=torch.stack([its.labels for its in both], 1)), alone
+
+
+def lay_each(digits: Sequence[Images], generator: torch.Generator) -> Tensor:
+    """Digits (N of each) on sheets of their own, anywhere: (N, n, C, side, side) uint8."""
+    return torch.stack([lay(its.images, shifts(len(its), generator)) for its in digits], 1)

@@ -138,7 +138,7 @@ def train(
     model.load_state_dict(best)
     if team.leads:
         if isinstance(model, CapsNet):
-            measure_pose_range(model, fixed_pairs(data)[0] if pairs else data)
+            measure_pose_range(model, fixed_pairs(data)[0].to(device) if pairs else data)
         if pairs:
             measure_presence(model, validation)
         else:

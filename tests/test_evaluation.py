@@ -1,16 +1,15 @@
 """What is measured: errors, samples of writers, sets of drawn digits, the command and its table."""
 
 import csv
-import importlib.util
 import json
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scripts import load_script
 
 from capsnet.data import DataError, Images
 from capsnet.evaluation import (
@@ -24,8 +23,6 @@ from capsnet.evaluation import (
 )
 from capsnet.models import create_model
 from capsnet.pens import pen_digits
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class Reader:
@@ -42,13 +39,6 @@ def images_read_as(*digits):
     images = torch.zeros(len(digits), 1, 28, 28)
     images[:, 0, 0, 0] = torch.tensor(digits) / 10
     return images
-
-
-def script(name):
-    specification = importlib.util.spec_from_file_location(name, ROOT / "train" / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def test_errors_are_counted_by_hand():
@@ -138,7 +128,7 @@ def test_a_drawing_without_a_digit_is_read_wrongly():
 def evaluate(monkeypatch):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["evaluate.py", *map(str, arguments)])
-        return script("evaluate").main()
+        return load_script("evaluate").main()
 
     return run
 
@@ -236,7 +226,7 @@ def test_robustness_of_a_model_elsewhere_lies_beside_it(evaluate, small, digits,
 
 def test_harm_is_the_mean_where_something_was_changed():
     curve = [{"amount": -1, "error": 0.5}, {"amount": 0, "error": 0.9}, {"amount": 2, "error": 0.1}]
-    assert script("robustness").harm(curve) == pytest.approx(0.3)
+    assert load_script("robustness").harm(curve) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("arguments", ["--model nope --suite mnist", "--suite drawn --data-dir nope"])
@@ -253,7 +243,7 @@ def test_unknown_suite_stops_with_status_2(evaluate, capsys):
 
 
 def test_benchmark_counts_medians_over_the_floor(monkeypatch):
-    benchmark = script("benchmark")
+    benchmark = load_script("benchmark")
     clock = iter([0, 9, 0, 9, 0, 9, 0, 9] + [0, 2, 0, 3] + [0, 4, 0, 8] + [0, 1, 0, 5])  # two rounds do not count
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
     calls = []

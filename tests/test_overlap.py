@@ -22,7 +22,10 @@ def test_singles_are_digits_somewhere(digits):
 
 def test_twice_and_thrice_have_as_many_digits_as_they_say(digits, monkeypatch):
     seen = []
-    monkeypatch.setattr(overlap, "_together", lambda its, generator: seen.append(its))
+    lay_each = overlap.lay_each
+    monkeypatch.setattr(overlap, "lay_each", lambda its, generator: seen.append(its) or lay_each(its, generator))
+    assert twice(digits).shape == (30, 1, 36, 36) and twice(digits).max() == 255
+    seen.clear()
     twice(digits), thrice(digits)
     (one, other), three = seen
     assert torch.equal(one.labels, other.labels) and len(one) == 30  # three of four of each class have a next one
@@ -30,8 +33,6 @@ def test_twice_and_thrice_have_as_many_digits_as_they_say(digits, monkeypatch):
     assert len(three) == 3 and 20 < len(three[0]) <= 40
     for labels in zip(*(its.labels.tolist() for its in three), strict=True):
         assert len(set(labels)) == 3
-    monkeypatch.undo()
-    assert twice(digits).shape == (30, 1, 36, 36) and twice(digits).max() == 255
 
 
 def test_the_threshold_is_in_the_middle_of_the_best(pair, digits, monkeypatch):

@@ -6,7 +6,7 @@ from test_training import configuration
 
 from capsnet import batches, step
 from capsnet.checkpoint import load_model, read_json
-from capsnet.data import to_float
+from capsnet.data import Images, to_float
 from capsnet.losses import margin_loss, present, reconstruction_loss
 from capsnet.pairs import MARGIN, fixed_pairs, lay, over, partners, shifts
 from capsnet.training import measure_pose_range, train
@@ -32,7 +32,8 @@ def test_shifts_are_even_and_boxes_overlap_as_in_the_paper():
 def test_partners_are_of_another_class_and_all_equally_likely():
     pool = torch.tensor([2, 0, 1, 1, 2, 2, 2, 0])
     labels = torch.tensor([0, 1, 2]).repeat(20_000)
-    chosen = partners(labels, pool, 4, torch.Generator().manual_seed(0))  # of the fourth class there is none
+    data = Images(torch.zeros(8, 1, 28, 28, dtype=torch.uint8), pool, list("abcd"))  # of the fourth class there is none
+    chosen = partners(labels, data, torch.Generator().manual_seed(0))
     for k in range(3):
         counts = torch.bincount(chosen[labels == k], minlength=8)
         others = pool != k
@@ -43,6 +44,8 @@ def test_partners_are_of_another_class_and_all_equally_likely():
 def test_ink_is_added_up_to_full():
     sheets = torch.tensor([[0.25, 0.75, 1.0, 0.0], [0.5, 0.5, 1.0, 0.0]]).view(1, 2, 1, 2, 2)
     assert over(sheets).flatten().tolist() == [0.75, 1.0, 1.0, 0.0]
+    whole = over((sheets * 200).byte())
+    assert whole.dtype == torch.uint8 and whole.flatten().tolist() == [150, 250, 255, 0]
 
 
 def test_fixed_pairs_are_sums_of_their_digits(digits):

@@ -1,38 +1,31 @@
 """`python train/plot.py`, which draws a training."""
 
-import importlib.util
 import io
 import sys
-from pathlib import Path
 
 import pytest
 from PIL import Image
+from scripts import load_script
 from test_training import run
 
 from capsnet.checkpoint import read_json
 
-SCRIPT = Path(__file__).resolve().parent.parent / "train" / "plot.py"
+
+@pytest.fixture
+def plot():
+    return load_script("plot")
 
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    specification = importlib.util.spec_from_file_location("plot", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def main(script, monkeypatch):
+def main(plot, monkeypatch):
     def main(*arguments):
         monkeypatch.setattr(sys, "argv", ["plot.py", *map(str, arguments)])
-        return script.main()
+        return plot.main()
 
     return main
 
 
-def test_a_run_is_drawn(main, script, small, digits, tmp_path, monkeypatch, capsys):
+def test_a_run_is_drawn(main, plot, small, digits, tmp_path, monkeypatch, capsys):
     figures = []
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", seen(figures))
     run(tmp_path / "run", digits, epochs=2)
@@ -40,7 +33,7 @@ def test_a_run_is_drawn(main, script, small, digits, tmp_path, monkeypatch, caps
     with Image.open(tmp_path / "run" / "training.png") as picture:
         assert picture.format == "PNG" and picture.width > 1000
     (figure,) = figures
-    assert [one.get_title() for one in figure.axes] == [title for title, *_ in script.DIAGRAMS]
+    assert [one.get_title() for one in figure.axes] == [title for title, *_ in plot.DIAGRAMS]
     history = read_json(tmp_path / "run" / "metrics.json")["history"]
     training, validation = figure.axes[1].lines
     assert list(training.get_xdata()) == [1, 2]
@@ -60,11 +53,11 @@ def seen(figures):
     return keep
 
 
-def test_an_old_history_has_fewer_diagrams(script):
+def test_an_old_history_has_fewer_diagrams(plot):
     history = [
         {"epoch": n, "loss": 1 / n, "error": 0.1, "validation_loss": 0.2, "validation_error": 0.1} for n in (1, 2)
     ]
-    with Image.open(io.BytesIO(script.plot(history))) as picture:
+    with Image.open(io.BytesIO(plot.plot(history))) as picture:
         assert picture.width < 800  # two diagrams
 
 

@@ -1,26 +1,20 @@
 """`python train/screen.py`, which compares ways of training."""
 
-import importlib.util
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 
 from capsnet.data import DataError
-
-SCRIPT = Path(__file__).resolve().parent.parent / "train" / "screen.py"
 
 
 @pytest.fixture
 def main(small, digits, monkeypatch, tmp_path):
     """Runs the command on 40 digits in place of MNIST; the result counts what each training was given."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    specification = importlib.util.spec_from_file_location("screen", SCRIPT)
-    script = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(script)
+    script = load_script("screen")
     monkeypatch.setattr(script, "load_mnist", lambda *_, **__: digits)
     monkeypatch.setattr(script, "in_a_new_process", lambda function, config: function(config))  # knows "small"
     train = script.train

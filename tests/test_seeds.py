@@ -1,13 +1,12 @@
 """Trainings from several seeds, and what is measured of them."""
 
-import importlib.util
 import json
 import sys
-from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 import torch
+from scripts import load_script
 from test_training import interrupt
 
 from capsnet.checkpoint import ModelError, load_model, read_json
@@ -15,8 +14,6 @@ from capsnet.configuration import recipe
 from capsnet.evaluation import evaluate_mnist
 from capsnet.seeds import train_seeds
 from capsnet.training import train
-
-SCRIPTS = Path(__file__).resolve().parent.parent / "train"
 
 
 @pytest.fixture
@@ -92,16 +89,8 @@ def test_a_stopped_seed_is_not_overwritten_nor_one_before_it(config, digits, tmp
     assert (tmp_path / "seed-3" / "checkpoint.safetensors").stat().st_mtime_ns == before
 
 
-def script(name, monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    specification = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def test_the_commands_train_and_measure_every_seed(small, digits, tmp_path, monkeypatch, capsys):
-    trainer, evaluator = script("train_mnist", monkeypatch), script("evaluate", monkeypatch)
+    trainer, evaluator = load_script("train_mnist"), load_script("evaluate")
     monkeypatch.setattr(trainer, "load_mnist", lambda *_, **__: digits)
     monkeypatch.setattr(trainer, "split_validation", lambda data: (data[:20], data[20:]))
     monkeypatch.setattr(evaluator, "load_mnist", lambda *_, **__: digits)
@@ -123,5 +112,5 @@ def test_the_commands_train_and_measure_every_seed(small, digits, tmp_path, monk
 
 def test_no_seeds(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
-        script("train_mnist", monkeypatch).parse(["--seeds", "0"])
+        load_script("train_mnist").parse(["--seeds", "0"])
     assert stop.value.code == 2 and "seeds is 0; it must be at least 1" in capsys.readouterr().err

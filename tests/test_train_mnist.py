@@ -1,6 +1,5 @@
 """The command line of training, `python train/train_mnist.py`."""
 
-import importlib.util
 import json
 import os
 import shlex
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scripts import load_script
 from test_training import interrupt
 
 from capsnet import step
@@ -24,12 +24,8 @@ SCRIPT = Path(__file__).resolve().parent.parent / "train" / "train_mnist.py"
 
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    specification = importlib.util.spec_from_file_location("train_mnist", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+def script():
+    return load_script("train_mnist")
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
 
 
 def affine(model: CapsNet | CNN, data_dir: str) -> Measured:
-    result = evaluate_affine(model, load_mnist(data_dir, train=False))
+    result = evaluate_affine(model, own_test(model, data_dir))
     return {**result.summary(), "interval": interval(result)}, table({"affine digits": result})
 
 
@@ -81,7 +81,7 @@ def interval(result: Result) -> list[float]:
 
 
 def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:
-    found = evaluate_calibration(model, load_mnist(data_dir, train=False), Path(data_dir) / "drawn")
+    found = evaluate_calibration(model, own_test(model, data_dir), Path(data_dir) / "drawn")
     figures = {name: one.summary() for name, one in found.items()}
     return figures, calibration_table(figures)
 

@@ -70,5 +70,5 @@ document.addEventListener("sheet", ({ detail }) => {
   sheet = detail;
   turnTo(sheet);
 });
-element.querySelector(".spectrum").style.setProperty("--threshold", props.threshold);
+spectrum.style.setProperty("--threshold", props.threshold);
 show(null, { say: "overlap.empty" });

@@ -31,6 +31,7 @@ Gradients flow through all iterations. What the steps need of the votes is in `c
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -88,7 +89,7 @@ def windows(types: int, grid: tuple[int, int], kernel: int, stride: int) -> Tens
     return (H * W * torch.arange(types)[:, None, None] + places).flatten(2)
 
 
-class _EM(nn.Module):
+class _EM(nn.Module, ABC):
     """All but who sees whom through which W. J types of parents at each of P positions see I children."""
 
     def __init__(self, weights: int, in_types: int, out_types: int, iterations: int, inverse_temperature: float):
@@ -140,19 +141,19 @@ class _EM(nn.Module):
                 ]
         return out
 
+    @abstractmethod
     def _children(self, grid: tuple[int, int]) -> tuple[Tensor, tuple[int, int] | None]:
         """Which children parents at each position see, (P, I), and the grid of these positions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _votes(
         self, M: Tensor, W: Tensor, children: Tensor, grid: tuple[int, int] | None
     ) -> StoredVotes | FactoredVotes:
         """Of poses M (B, N, 4, 4) through W, for the children that each parent sees."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _share(self, logits: Tensor, children: Tensor, grid: tuple[int, int]) -> Tensor:
         """Responsibilities from logits (B, P, J, I): each child divides itself among the parents that see it."""
-        raise NotImplementedError
 
     def _iterate(
         self, votes: StoredVotes | FactoredVotes, a: Tensor, share: Callable[[Tensor], Tensor]
