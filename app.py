@@ -93,10 +93,11 @@ def main() -> None:
     name = os.path.basename(options.model.rstrip("/"))  # of a folder or a repository, what comes last
     if name in available_models():  # unless that is the name of another
         name = options.model
-    served = page.build(networks.beside(model, name), networks.plain(model), networks.of_pairs(model))
+    offered = networks.beside(model, name)
+    served = page.build(offered, networks.plain(model), networks.of_pairs(model))
     listen = {"server_name": options.host, "server_port": options.port, "share": options.share}
     try:
-        served.launch(**listen, **theme.launch_options())
+        served.launch(**listen, **theme.launch_options(offered))
     except OSError:
         parser.error("there is no free port at that address: choose one with --port")
 

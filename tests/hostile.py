@@ -39,7 +39,6 @@ POSE = [0.1] * 16
 EVENTS = {
     "answer": SHEET,
     "sample": {"previous": 3, "index": 5},
-    "bend": ["capsnet", 3, POSE],
     "morph": {"network": "capsnet", "a": SHEET, "b": {"kind": "sample", "index": 7}},
     "film": {"network": "capsnet", "a": {"kind": "sample", "index": 1}, "b": SHEET},
     "votes": SHEET,
@@ -142,7 +141,7 @@ def serve(networks: dict):
                 import matplotlib.pyplot  # noqa: F401
             served = page.build(networks, of_pairs=of_pairs(next(iter(networks.values()))))
             watch = Watch(folder, [secret, Path("/etc/passwd"), ROOT / "app.py", ROOT / ".git" / "config"])
-            _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
+            _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options(networks))
             try:
                 yield url.rstrip("/"), watch, secret
             finally:

@@ -35,8 +35,9 @@ def client(model):
     patch = pytest.MonkeyPatch()
     patch.setenv("NO_PROXY", "localhost,127.0.0.1")
     patch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
-    served = page.build({"capsnet": model})
-    _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
+    networks = {"capsnet": model}
+    served = page.build(networks)
+    _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options(networks))
     yield Client(url, verbose=False)
     served.close()
     patch.undo()

@@ -15,6 +15,7 @@ from capsnet.demo import (
     answer,
     api,
     compare,
+    decoding,
     examples,
     lengths,
     morph,
@@ -30,6 +31,7 @@ from capsnet.demo import networks as networks_of
 from capsnet.explain import explain
 from capsnet.models import CONFIGS
 from capsnet.morphometry import MEANINGFUL, PROPERTIES
+from capsnet.pose import draw
 
 SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
 
@@ -43,6 +45,11 @@ def model():
 def networks(model):
     other = capsnet.create_model("uniform-capsnet").eval()
     return {"capsnet": model, "other": other}
+
+
+def picture(model, digit, numbers):
+    """In base64, what the decoder draws of one pose."""
+    return pixels.encode(draw(model, digit, torch.tensor([numbers])))
 
 
 def on(network, **sheet):
@@ -63,7 +70,7 @@ def test_a_sheet_of_strokes_fills_all_panels(model, networks):
     assert np.allclose(bench["poses"], out.poses[0].numpy(), atol=0.0006)
     pictures = np.frombuffer(base64.b64decode(bench["pictures"]), np.uint8).reshape(10, 28, 28)
     for k in range(10):  # each picture is that of the rounded pose, just what the sliders ask for
-        asked_for = base64.b64decode(tweak.picture(networks, ["capsnet", k, bench["poses"][k]]))
+        asked_for = base64.b64decode(picture(model, k, bench["poses"][k]))
         assert np.abs(np.frombuffer(asked_for, np.uint8) - pictures[k].ravel().astype(int)).max() <= 1
     assert len(json.dumps(shown)) < 30_000
 
@@ -147,6 +154,21 @@ def test_an_uploaded_picture(networks):
     assert shown["lengths"]["digit"] == 7
 
 
+def test_the_browser_gets_the_decoder_as_it_is_stored(networks):
+    model = networks["capsnet"]
+    shape, halves = decoding.shape(model), np.frombuffer(decoding.weights(model), "<f2").astype(np.float32)
+    assert shape["sizes"] == [(160, 512), (512, 1024), (1024, 784)] and halves.nbytes / 2 < 3e6
+    values = torch.zeros(160)
+    values[48:64] = torch.linspace(-0.2, 0.2, 16)
+    for inputs, outputs in shape["sizes"]:
+        matrix, halves = halves[: inputs * outputs].reshape(outputs, inputs), halves[inputs * outputs :]
+        bias, halves = halves[:outputs], halves[outputs:]
+        values = (torch.from_numpy(matrix) @ values + torch.from_numpy(bias)).relu()
+    drawn = draw(model, 3, torch.linspace(-0.2, 0.2, 16)[None]).flatten()
+    torch.testing.assert_close(torch.where(drawn > 0.5, drawn, 0.5), values.sigmoid())  # relu hides the rest
+    assert len(halves) == 0 and shape["version"] != decoding.shape(networks["other"])["version"]
+
+
 # ---- several networks
 
 
@@ -156,14 +178,12 @@ def test_each_network_answers_for_itself(networks):
     assert shown["capsnet"]["seen"] == shown["other"]["seen"]
     out = networks["other"](capsnet.prepare_digit({"strokes": SEVEN})[None])
     assert shown["other"]["lengths"]["lengths"] == pytest.approx(out.lengths[0].tolist(), abs=0.0006)
-    pose = [0.1] * 16
-    assert tweak.picture(networks, ["capsnet", 3, pose]) != tweak.picture(networks, ["other", 3, pose])
 
 
 @pytest.mark.parametrize("request_", [["nobody", 3, [0.0] * 16], [None, 3, [0.0] * 16], [3, [0.0] * 16], {}, None])
-def test_a_bend_of_no_network_is_refused(networks, request_):
+def test_a_sheet_of_no_network_is_refused(networks, request_):
     with pytest.raises(ValueError, match=r"(choose one of|Send a network).*\.$"):
-        tweak.picture(networks, request_)
+        perturbations.pictures(networks, request_)
 
 
 def test_all_networks_that_read_the_same(model, monkeypatch, capsys):
@@ -249,7 +269,7 @@ def test_the_sheet_is_what_the_decoder_draws(networks):
     pictures = np.frombuffer(pictures, np.uint8).reshape(16, 11, 784).astype(int)
     poses = perturbations.perturbed(networks["other"], 3, pose).view(16, 11, 16)
     for row, column in ((0, 0), (7, 5), (15, 10)):
-        alone = tweak.picture(networks, ["other", 3, poses[row, column].tolist()])
+        alone = picture(networks["other"], 3, poses[row, column].tolist())
         assert np.abs(pictures[row, column] - np.frombuffer(base64.b64decode(alone), np.uint8)).max() <= 1
 
 
@@ -354,7 +374,7 @@ def test_a_pair_is_read_as_each_sheet_alone(networks):
 
 def test_style_is_a_pose_for_the_sliders(networks, model):
     style = morph.show(networks, on("capsnet", **PAIR))["style"]
-    asked_for = tweak.picture(networks, ["capsnet", 2, style["pose"]])
+    asked_for = picture(model, 2, style["pose"])
     assert np.abs(bytes_of(style["picture"]) - bytes_of(asked_for)).max() <= 1
     shared = model.pose_directions["7"].keys() & model.pose_directions["2"].keys()
     assert style["found"] and words.say(style["says"]).startswith("Taken over, as far as a 2 goes: thickness, slant")

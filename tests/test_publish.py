@@ -11,6 +11,7 @@ import httpx
 import hub
 import psutil
 import pytest
+from server_side import rendering
 
 import capsnet
 
@@ -97,14 +98,14 @@ def test_wrong_options_are_one_line(options, monkeypatch, capsys):
     assert ended.value.code == 2 and said.out == "" and said.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("server_side", ["True", "False"])  # rendering, which a Space turns on
+@pytest.mark.parametrize("server_side", [True, False])  # rendering, which a Space turns on
 def test_the_staged_folder_alone_starts_without_network(staged, tmp_path, server_side):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     nowhere = "http://127.0.0.1:1"
     environment = {key: value for key, value in os.environ.items() if "PROXY" not in key.upper()}
     environment |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_ENDPOINT"), nowhere)
-    environment |= {"NO_PROXY": "127.0.0.1,localhost", "GRADIO_SSR_MODE": server_side, "HOME": str(tmp_path)}
+    environment |= {"NO_PROXY": "127.0.0.1,localhost", "HOME": str(tmp_path), **rendering(server_side)}
     environment |= {"PYTHONSAFEPATH": "", "PYTHONPATH": ""}
     program = [sys.executable, "app.py", "--port", port]
     with open(tmp_path / "log", "w") as log:
@@ -118,8 +119,9 @@ def test_the_staged_folder_alone_starts_without_network(staged, tmp_path, server
                 except httpx.TransportError:
                     assert process.poll() is None, (tmp_path / "log").read_text()
                     time.sleep(0.2)
-            page = http.get("/").text
-            assert "CapsNet" in page and "https://fonts" not in page
+            page = http.get("/")
+            assert ("x-sveltekit-page" in page.headers) == server_side
+            assert "CapsNet" in page.text and "https://fonts" not in page.text
             for name in capsnet.available_models():
                 there = "/gradio_api/call/v2/recognize_strokes"
                 event = http.post(there, json={"strokes": SEVEN, "model": name}).json()["event_id"]

@@ -11,7 +11,6 @@ from fastapi import HTTPException
 from capsnet.pose import draw
 from capsnet.rejection import strangeness
 
-from .networks import named
 from .words import verdict
 
 DECIMALS = 3  # of lengths and pose numbers; the pictures are decoded from the rounded poses, so both agree exactly
@@ -73,14 +72,6 @@ def decode_each(model, poses: torch.Tensor) -> torch.Tensor:
 def decode(model, digit: int, pose: list[float]) -> torch.Tensor:
     """The picture (1, H, W) that the decoder draws of one digit's pose. Raises ValueError with one sentence."""
     return draw(model, check_digit(model, digit), torch.tensor([check_pose(model, pose)]))[0]
-
-
-def check_request(networks: dict, request) -> tuple:
-    """The network, digit and pose of a request [name, digit, pose]; ValueError with one sentence on anything else."""
-    if not isinstance(request, list) or len(request) != 3:
-        raise ValueError("Send a network, a digit and a pose.")
-    model = named(networks, request[0])
-    return model, check_digit(model, request[1]), check_pose(model, request[2])
 
 
 def refusing(function):

@@ -5,7 +5,8 @@ import torch
 
 from capsnet.pose import draw
 
-from .answer import check_request, refusing
+from .answer import check_digit, check_pose, refusing
+from .networks import named
 from .pixels import encode, read
 from .tweak import most, ranges
 
@@ -41,8 +42,15 @@ def build(networks: dict) -> gr.HTML:
 
 
 def pictures(networks: dict, request) -> str:
-    """P × STEPS pictures in base64 for the [network, digit, pose] of a drawing. Raises ValueError on anything else."""
-    model, digit, pose = check_request(networks, request)
+    """P × STEPS pictures in base64 for the [network, digit, pose] of a drawing.
+
+    Raises:
+        ValueError: anything else is sent; one sentence.
+    """
+    if not isinstance(request, list) or len(request) != 3:
+        raise ValueError("Send a network, a digit and a pose.")
+    model = named(networks, request[0])
+    digit, pose = check_digit(model, request[1]), check_pose(model, request[2])
     return encode(draw(model, digit, perturbed(model, digit, pose)))
 
 

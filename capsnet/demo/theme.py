@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import gradio as gr
 from starlette.middleware import Middleware
 
-from . import words
+from . import decoding, words
 from .guard import Guard
 from .pixels import read
 
@@ -13,8 +13,9 @@ SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "No
 MONO = ("ui-monospace", "Menlo", "Consolas", "Liberation Mono", "monospace")
 
 
-def launch_options() -> dict:
-    """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered, guarded."""
+def launch_options(networks: dict) -> dict:
+    """What `launch` needs for this page: the look, nothing fetched from elsewhere, nothing remembered, guarded; and the
+    decoders of its networks."""
     sans, mono = ([gr.themes.Font(name) for name in names] for names in (SANS, MONO))
     theme = gr.themes.Base(font=sans, font_mono=mono).set(
         body_background_fill="#f4f2ec",
@@ -28,10 +29,9 @@ def launch_options() -> dict:
         "head": f"<style>{read('page.css', 'panels.css')}</style><script>{words.script()}</script>",
         "footer_links": ["api", "settings"],
         "run_history": False,
-        "ssr_mode": False,
         "show_error": False,
         "max_file_size": "20mb",
         "mcp_server": find_spec("mcp") is not None,  # the endpoints as tools for language models
         "state_session_capacity": 1000,  # of Gradio's; the page keeps nothing in them
-        "app_kwargs": {"middleware": [Middleware(Guard)]},
+        "app_kwargs": {"middleware": [Middleware(Guard)], "routes": decoding.routes(networks)},
     }

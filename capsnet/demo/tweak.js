@@ -249,8 +249,11 @@ document.addEventListener("opening", ({ detail }) => {
 
 // ---- the picture
 
-const picture = asker(bent, ({ drawing, digit, pose }) => server.bend([drawing.network, digit, pose]), {
-  answered: (pixels, asked) => isBent(asked) && show(decode(pixels), "tweak.picture"),
+// The first picture of each network waits for the decoder's weights.
+const draw = ({ drawing: { network }, digit, pose }) => decoderOf(network, props.networks[network].decoder).then((drawn) => drawn(digit, pose));
+
+const picture = asker(bent, draw, {
+  answered: (pixels, asked) => isBent(asked) && show(pixels, "tweak.picture"),
   failed: (asked) => isBent(asked) && show(null, "tweak.unanswered"),
   wanted: (asked) => isBent(asked),
 });

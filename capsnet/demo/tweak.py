@@ -7,7 +7,8 @@ from capsnet.morphometry import MEANINGFUL
 from capsnet.routing.em import EMRouting
 
 from . import words
-from .answer import DECIMALS, LARGEST, Answer, check_request, decode, refusing, rounded
+from .answer import DECIMALS, LARGEST, Answer, rounded
+from .decoding import shape
 from .pixels import encode, read
 
 SLIDER = """
@@ -33,18 +34,13 @@ MOVE = """
 def build(networks: dict) -> gr.HTML:
     """The panel. Its value is a drawing's ten poses; where its sliders stand only the browser knows."""
 
-    @refusing
-    def bend(request):
-        return picture(networks, request)
-
     info = next(iter(networks.values())).info
     sliders = "".join(map(slider, range(info.pose_size)))
     properties = "".join(map(property_slider, MEANINGFUL))
     return gr.HTML(
         {},
         html_template=read("tweak.html").replace("SLIDERS", sliders).replace("MOVES", properties),
-        js_on_load=read("paint.js", "ask.js", "tweak.js"),
-        server_functions=[bend],
+        js_on_load=read("paint.js", "ask.js", "decoder.js", "tweak.js"),
         apply_default_css=False,
         elem_id="tweak",
         names=info.class_names,
@@ -63,12 +59,14 @@ def property_slider(name: str) -> str:
 
 
 def bounds(model) -> dict:
-    """What sliders need to know of a network: `ranges`, the most that a number may be, what each `does`, `moves`."""
+    """What sliders need to know of a network: `ranges`, the most that a number may be, what each `does`, `moves`, and
+    of which shape its decoder is."""
     return {
         "ranges": ranges(model.pose_range),
         "most": most(model),
         "does": does(model),
         "moves": moves(model),
+        "decoder": shape(model),
     }
 
 
@@ -111,8 +109,3 @@ def show(answer: Answer, network: str) -> dict:
     """What the panel needs of a network's answer: every pose and its picture, so that no click asks again."""
     poses, pictures = rounded(answer.poses), encode(answer.pictures)
     return {"network": network, "digit": answer.digit, "poses": poses, "pictures": pictures}
-
-
-def picture(networks: dict, request) -> str:
-    """The picture, in base64, that a network draws of the sliders' [network, digit, pose]. Else raises ValueError."""
-    return encode(decode(*check_request(networks, request)))

@@ -3,6 +3,7 @@
 import base64
 import math
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -49,12 +50,12 @@ OVERLAP = [*DIGITS[7], arc(0.56, 0.54, 0.22, 0.3, -90, 270)]
 # ---- the app and the browser
 
 
-def start_app(*options: str) -> tuple[subprocess.Popen, str]:
-    """app.py on a free port, answering already: the process and its address."""
+def start_app(*options: str, **settings: str) -> tuple[subprocess.Popen, str]:
+    """app.py on a free port, answering already: the process and its address. settings: environment variables."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {**os.environ, "NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
+    environment = {**os.environ, "NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1", **settings}
     process = subprocess.Popen(
         [sys.executable, "app.py", "--port", str(port), *options],
         cwd=ROOT,
@@ -106,7 +107,7 @@ def open_page(context, url: str, theme: str = "light"):
 # ---- the line to the server
 
 
-QUESTIONS = "**/component_server/**"
+QUESTIONS = re.compile("/component_server/|/decoders/")
 
 
 def cut_off(page) -> None:
@@ -124,7 +125,7 @@ def hold_back(page, part: str = ""):
     held = []
 
     def hold(route):
-        if part in route.request.post_data:
+        if part in (route.request.post_data or ""):
             held.append(route)
         else:
             route.continue_()

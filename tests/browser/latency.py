@@ -86,10 +86,11 @@ def serve():
 
     torch.set_num_threads(2)
     model = capsnet.load_model("capsnet")
-    served = page.build(networks.beside(model, "capsnet"), networks.plain(model), networks.of_pairs(model))
+    offered = networks.beside(model, "capsnet")
+    served = page.build(offered, networks.plain(model), networks.of_pairs(model))
     with served:
         gr.HTML(html_template="<i></i>", js_on_load=EMPTY_EVENT, server_functions=[nothing])
-    _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options())
+    _, url, _ = served.launch(prevent_thread_lock=True, quiet=True, **theme.launch_options(offered))
     return served, url.rstrip("/")
 
 
