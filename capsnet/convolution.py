@@ -125,13 +125,14 @@ class Conv2d(nn.Conv2d):
 
     On a CPU the Fourier form wins once the transform of the weights is shared by a batch, in float32 and in bf16.
     Without gradients the matrix product wins for a few images: torch's convolution brings the weights into an order of
-    its own at every call. On a GPU torch's own form is left alone.
+    its own at every call. On a GPU torch's own form is left alone, and in what torch.export writes, too: that is for
+    batches of any size.
     """
 
     bias: Tensor  # never left out
 
     def forward(self, image: Tensor) -> Tensor:
-        if image.device.type == "cpu":
+        if image.device.type == "cpu" and not torch.compiler.is_exporting():
             dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else image.dtype
             if dtype in (torch.float32, torch.bfloat16):
                 if self._fourier_is_faster(image):

@@ -121,7 +121,8 @@ def test_the_staged_folder_alone_starts_without_network(staged, tmp_path, server
                     time.sleep(0.2)
             page = http.get("/")
             assert ("x-sveltekit-page" in page.headers) == server_side
-            assert "CapsNet" in page.text and "https://fonts" not in page.text
+            assert page.status_code == 200 and "https://fonts" not in page.text
+            assert "CapsNet" in http.get("/config").json()["title"]
             for name in capsnet.available_models():
                 there = "/gradio_api/call/v2/recognize_strokes"
                 event = http.post(there, json={"strokes": SEVEN, "model": name}).json()["event_id"]
