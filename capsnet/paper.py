@@ -10,7 +10,7 @@ from .parts import PHOTO_SIDE, grow, keep_digit
 FAINTEST = 0.03  # contrast of ink on clean paper, of 1
 CERTAIN = 6.0  # contrast of ink in standard deviations of the paper's grain
 SLENDER = 4.5  # length over stroke width that a digit has at least, if it is no very fat one
-BLANK = "The picture is blank: draw a digit with more contrast to the paper."
+BLANK = "There is no digit to be seen in the picture: draw one that stands out from the paper."
 
 
 def find_ink(values):

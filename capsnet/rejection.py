@@ -6,6 +6,7 @@ Reconstruction from Class Conditional Capsules*, https://arxiv.org/abs/1811.0696
 reconstruction; the measure here is ours.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +42,15 @@ def strangeness(images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     """
     first, second = lengths.float().topk(2).values.T
     return unlikeness(images, pictures) + DOUBT * (1 - first + second)
+
+
+def is_digit(model: CapsNet | CNN, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
+    """Whether images are no stranger than the model's threshold, (B,); every one where that was not measured.
+
+    Args: as in `strangeness`.
+    """
+    limit = math.inf if model.rejection_threshold is None else model.rejection_threshold
+    return strangeness(images, pictures, lengths) <= limit
 
 
 @dataclass

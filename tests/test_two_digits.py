@@ -35,7 +35,7 @@ def test_a_drawing_is_taken_apart(reader):
     assert found["lengths"] == pytest.approx(wanted.lengths.tolist(), abs=6e-4)
     assert found["unexplained"] == pixels.encode(wanted.unexplained)
     share = 100 * wanted.unexplained.sum() / image.sum()
-    assert words.say(found["share"]) == f"left over, {share:.0f} % of the ink"
+    assert words.say(found["share"]) == f"left over, {share:.0f} % of the ink, blurred edges included"
 
 
 def test_a_random_pair_is_two_different_digits_and_says_which(reader, monkeypatch):

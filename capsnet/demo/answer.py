@@ -9,7 +9,7 @@ import torch
 from fastapi import HTTPException
 
 from capsnet.pose import draw
-from capsnet.rejection import strangeness
+from capsnet.rejection import is_digit
 
 from .words import verdict
 
@@ -46,8 +46,7 @@ def ask(model, image: torch.Tensor) -> Answer:
     seconds = time.perf_counter() - start
     lengths, poses = out.lengths[0], out.poses[0]
     digit, pictures = int(lengths.argmax()), decode_each(model, torch.tensor(rounded(poses)))
-    threshold = model.rejection_threshold
-    known = threshold is None or strangeness(image[None], pictures[digit, None], out.lengths).item() <= threshold
+    known = bool(is_digit(model, image[None], pictures[digit, None], out.lengths))
     suspects, sentence, detail = verdict(lengths.tolist(), model.info.class_names, known)
     return Answer(
         image=image,

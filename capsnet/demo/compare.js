@@ -1,7 +1,10 @@
 // The same drawing through every network.
 const table = element.querySelector("tbody"), rows = [...table.rows], status = element.querySelector("[role=status]");
 
+let isBare = true; // no answers are shown
+
 function show(answers, message) {
+  isBare = !answers.length;
   const canvases = rows.map((row) => row.querySelector("canvas"));
   canvases.forEach((canvas, i) => {
     canvas.className = `screen digit digit-${answers[i] ? answers[i].digit % 10 : "none"}`;
@@ -45,6 +48,9 @@ for (const row of rows) {
   });
 }
 document.addEventListener("network", ({ detail }) => mark(detail));
-document.addEventListener("sheet", ({ detail }) => view.turnTo(detail));
+document.addEventListener("sheet", ({ detail }) => {
+  if (detail && isBare && !isEmpty(detail)) words.say(status, { say: "pad.reading_drawing" });
+  view.turnTo(detail);
+});
 mark(props.network);
 show([], { say: "compare.empty" });

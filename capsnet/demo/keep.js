@@ -10,6 +10,7 @@ const button = (name) => element.querySelector(`[data-do=${name}]`);
 let now = null; // {sheet}, with `seen` and `digit` once it was read, and `bent` from the sliders: what is on the pad
 let kept = []; // the same, the last one first
 let isBusy = false; // a stroke is being drawn, whose answers are not those of `now`
+let linked = null; // the sheet that the address holds
 let wish = null; // {sheet, bent}: what the sliders are to show of a drawing that comes back, until it has been read
 
 const say = (message) => words.say(status, message);
@@ -27,6 +28,10 @@ function turnTo(sheet) {
   if (now && !isSame(now.sheet, sheet)) {
     if (now.seen && !now.sheet.isExample) keep(now);
     now = null;
+  }
+  if (linked && !isSame(linked, sheet)) { // else a reload would bring it back
+    linked = null;
+    history.replaceState(history.state, "", location.href.split("#")[0]);
   }
   now = isEmpty(sheet) ? null : { ...now, sheet };
   address.hidden = true;
@@ -122,9 +127,11 @@ function read(text) {
 function open() {
   if (!location.hash.startsWith(MARK)) return;
   try {
-    goOn(...read(location.hash.slice(MARK.length)));
+    const [sheet, bent] = read(location.hash.slice(MARK.length));
+    linked = sheet;
+    goOn(sheet, bent);
   } catch {
-    say({ say: "keep.broken" });
+    tell("notice", { say: "keep.broken" });
   }
 }
 
@@ -142,6 +149,7 @@ button("link").addEventListener("click", async () => {
   if (now.sheet.kind === "file") return say({ say: "keep.unlinked" });
   const link = `${location.href.split("#")[0]}${MARK}${write(now)}`;
   history.replaceState(history.state, "", link);
+  linked = now.sheet;
   try {
     await navigator.clipboard.writeText(link);
     say({ say: "keep.copied" });

@@ -34,7 +34,10 @@ function show(answer, message) {
   diagram(figures[0], answer?.lengths, [0, 1], (k) => `digit digit-${k % 10}`);
   diagram(figures[1], answer?.plain, [0, 1], (k) => `digit digit-${k % 10}`);
   const widest = Math.max(...(answer?.pose.flat().map(Math.abs) ?? [1])) || 1;
-  diagram(figures[2], answer?.pose, [-widest, widest], () => `digit digit-${answer.digit % 10}`);
+  const most = answer ? [answer.moved.one, answer.moved.other].map((n) => n - 1) : []; // the numbers that move most
+  const colour = `digit digit-${answer ? answer.digit % 10 : "none"}`;
+  diagram(figures[2], answer?.pose, [-widest, widest], (k) => (most.includes(k) ? colour : `${colour} faint`));
+  label(figures[2], most, answer?.pose, widest, colour);
   words.say(figures[2].querySelector(".says"), answer?.moved);
   words.say(status, answer ? "" : message);
   turn();
@@ -47,7 +50,27 @@ function diagram(figure, values, [low, high], named) {
   const line = (name, points) => `<polyline class="${name}" points="${points.map((p) => p.map((v) => v.toFixed(1))).join(" ")}"/>`;
   const rules = (low < 0 ? [0] : [0, 0.5, 1]).map((v) => line("rule", [[0, y(v)], [WIDE, y(v)]]));
   const curves = (values?.[0] ?? []).map((_, k) => line(`curve ${named(k)}`, values.map((row, i) => [x(i), y(row[k])])));
+  for (const one of figure.querySelectorAll(".scale-y, .mark")) one.remove();
+  for (const [end, place] of [[high, "top"], [low, "bottom"]]) {
+    const tick = Object.assign(document.createElement("span"), { className: "scale-y", textContent: values ? number(end) : "" });
+    tick.style[place] = "8px";
+    drawing.after(tick);
+  }
+  const ends = values ? [found.amounts[0], found.amounts.at(-1)].map(number) : [];
+  figure.querySelector(".scale-x").replaceChildren(...ends.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
   drawing.innerHTML = [...rules, line("now", [[0, 0], [0, HIGH]]), ...curves].join("");
+}
+
+// Which pose numbers the two strong lines are, where they are farthest apart.
+function label(figure, chosen, pose, widest, colour) {
+  if (!pose) return;
+  const [one, other] = chosen, apart = pose.map((row) => Math.abs(row[one] - row[other])), at = apart.indexOf(Math.max(...apart));
+  for (const k of chosen) {
+    const mark = Object.assign(document.createElement("span"), { className: `mark ${colour}`, textContent: k + 1 });
+    mark.style.top = `${(100 * (HIGH - MARGIN - ((pose[at][k] / widest + 1) / 2) * (HIGH - 2 * MARGIN))) / HIGH}%`;
+    mark.style.left = `${(100 * at) / (pose.length - 1)}%`;
+    figure.querySelector("svg").after(mark);
+  }
 }
 
 // Everything that follows the slider.
@@ -64,15 +87,16 @@ function turn() {
   words.say(slider, amount, "aria-valuetext");
   words.say(canvas, found ? { say: "laboratory.changed", change: amount } : { say: "laboratory.none" }, "aria-label");
   [found?.lengths, found?.plain].forEach((lengths, i) => {
-    words.say(figures[i].querySelector(".says"), lengths ? { say: "laboratory.says", now: reads(lengths[at]), told: found.told[i] } : "");
+    words.say(figures[i].querySelector(".says"), lengths ? { say: "laboratory.says", now: reads(lengths[at], i || found.known[at]), told: found.told[i] } : "");
   });
 }
 
 const number = (amount) => String(Math.round(amount * 100) / 100).replace("-", "−");
 
-function reads(lengths) {
+// What one network reads at one amount; that an image is no digit only the capsules can tell.
+function reads(lengths, isKnown) {
   const best = lengths.indexOf(Math.max(...lengths));
-  return { say: "laboratory.reads", name: props.names[best], length: lengths[best].toFixed(2) };
+  return { say: isKnown ? "laboratory.reads" : "laboratory.unknown", name: props.names[best], length: lengths[best].toFixed(2) };
 }
 
 function mark() {
@@ -81,6 +105,7 @@ function mark() {
 
 function renew() {
   if (sheet && isEmpty(sheet)) show(null, { say: "laboratory.empty" });
+  else if (sheet && !found) words.say(status, { say: "pad.reading_drawing" });
   view.turnTo(sheet && { sheet, network, distortion });
 }
 

@@ -7,6 +7,7 @@ import torch
 
 from capsnet.baseline import CNN
 from capsnet.distortions import DISTORTIONS, distort
+from capsnet.rejection import is_digit
 
 from . import pad, words
 from .answer import refusing, rounded
@@ -69,7 +70,9 @@ def curves(model, plain: CNN | None, image: torch.Tensor, kind: str) -> dict:
     digit = int(out.lengths[start].argmax())
     pose = out.poses[:, digit]  # (N, P)
     networks = [sentence("laboratory.capsules", model, out.lengths, amounts, kind)]
-    found = {"lengths": rounded(out.lengths), "pose": rounded(pose)}
+    winners = out.lengths.argmax(1)
+    known = is_digit(model, images, model.decode(out.poses, winners), out.lengths)
+    found = {"lengths": rounded(out.lengths), "pose": rounded(pose), "known": known.tolist()}
     if plain is not None:
         answers = plain(images).lengths
         found["plain"] = rounded(answers)

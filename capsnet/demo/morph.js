@@ -60,7 +60,7 @@ function portray(which, answer) {
   tint(figure, digit);
   paint(canvas, answer ? picture(decode(answer.seen), which) : null);
   words.say(canvas, { say: answer ? "morph.as_seen" : "morph.undrawn", letter }, "aria-label");
-  words.say(figure.querySelector("figcaption"), answer ? { say: "morph.read", letter, name } : letter);
+  words.say(figure.querySelector("figcaption"), answer ? { say: answer.known[which] ? "morph.read" : "morph.unknown", letter, name } : letter);
 }
 
 // ---- between the two
@@ -121,6 +121,7 @@ button("bend").addEventListener("click", () => {
   const { asked, digits, style } = pair;
   document.dispatchEvent(new CustomEvent("bend", { detail: { network: asked.network, digit: digits[1], pose: style.pose } }));
   say({ say: "morph.taken" });
+  showSliders();
 });
 
 // ---- the two sheets

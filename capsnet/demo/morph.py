@@ -9,6 +9,7 @@ import torch
 
 from capsnet.models import CapsNet
 from capsnet.pose import blend, draw, transplant
+from capsnet.rejection import is_digit
 
 from . import pad, words
 from .answer import refusing, rounded
@@ -37,6 +38,7 @@ class Pair:
     images: torch.Tensor  # (2, 1, H, W), what it saw
     digits: list[int]  # the longest capsule of each
     poses: torch.Tensor  # (2, P), theirs, rounded as they travel
+    known: list[bool]  # whether each looks like a digit at all
 
     def frames(self) -> torch.Tensor:
         """(STEPS, C, H, W): from A to B."""
@@ -69,7 +71,7 @@ def build(networks: dict) -> gr.HTML:
     info = networks[first].info
     return gr.HTML(
         html_template=read("morph.html"),
-        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "save.js", "morph.js"),
+        js_on_load=read("paint.js", "ask.js", "sheet.js", "view.js", "save.js", "show_sliders.js", "morph.js"),
         server_functions=[morph, film],
         apply_default_css=False,
         elem_id="morph",
@@ -95,9 +97,10 @@ def read_pair(networks: dict, request) -> Pair:
     images = torch.stack(sheets)
     with torch.inference_mode():
         out = model(images)
-    digits = out.lengths.argmax(1)
+        digits = out.lengths.argmax(1)
+        known = is_digit(model, images, model.decode(out.poses, digits), out.lengths)
     poses = out.poses[torch.arange(2), digits]
-    return Pair(model, images, digits.tolist(), torch.tensor(rounded(poses)))
+    return Pair(model, images, digits.tolist(), torch.tensor(rounded(poses)), known.tolist())
 
 
 def why(error: ValueError):
@@ -117,6 +120,7 @@ def show(networks: dict, request) -> dict:
     names = [pair.model.info.class_names[digit] for digit in pair.digits]
     return {
         "digits": pair.digits,
+        "known": pair.known,
         "says": words.way(*names),
         "seen": encode(pair.images),
         "frames": encode(pair.frames()),

@@ -94,6 +94,6 @@ function touched(event) {
 for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, touched, { capture: true, signal: over.signal });
 for (const kind of ["take", "network"]) document.addEventListener(kind, () => endOpening(false), { capture: true, signal: over.signal });
 document.addEventListener("ready", () => {
-  if (location.hash || !isBlank()) endOpening(false);
+  if (caption.textContent || !isBlank()) endOpening(false);
   else turnToStep(0);
 }, { signal: over.signal });

@@ -19,7 +19,10 @@ const ask = asker(place, (asked) => server.overlap(asked.kind === "pair" ? { kin
   patience: patienceFor,
 });
 
+let isBare = true; // no answer is shown
+
 function show(found, message) {
+  isBare = !found;
   const digits = found?.digits ?? [], pictures = found && decode(found.pictures);
   paint(seen, found && decode(found.seen), undefined, props.side);
   paint(rest, found && decode(found.unexplained), undefined, props.side);
@@ -61,6 +64,7 @@ function layer(canvases) {
 function turnTo(next) {
   button("own").disabled = !sheet || isEmpty(sheet) || next === sheet;
   if (next && isEmpty(next)) show(null, { say: "overlap.empty" });
+  else if (next && isBare) words.say(status, { say: "pad.reading_drawing" });
   view.turnTo(next);
 }
 

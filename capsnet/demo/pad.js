@@ -192,6 +192,9 @@ document.addEventListener("take", ({ detail }) => {
   else turnTo(detail);
 });
 
+// What another panel has to say where people look.
+document.addEventListener("notice", ({ detail }) => words.say(caption, detail));
+
 // ---- pictures from a file
 
 async function open(chosen) {

@@ -1,6 +1,7 @@
 // Rows are numbers of the pose, columns steps of one; a picture that is chosen goes to the sliders.
 const panel = element.querySelector(".panel"), status = element.querySelector("[role=status]");
 const canvas = element.querySelector("canvas"), mark = element.querySelector(".mark");
+const look = element.querySelector("[data-do=look]");
 const does = [...element.querySelectorAll(".does")];
 const rows = does.length, middle = (props.steps - 1) / 2;
 
@@ -42,15 +43,18 @@ function point(row, column) {
   mark.style.setProperty("--column", column);
   mark.hidden = false;
   const by = Math.round((100 * (column - middle)) / (props.steps - 1));
-  const signed = `${by > 0 ? "+" : "−"}${Math.abs(by)}`;
-  words.say(status, by ? { say: "perturbations.cell", n: row + 1, by: signed } : { say: "perturbations.own" });
+  const about = { n: row + 1, by: `${by > 0 ? "+" : "−"}${Math.abs(by)}`, does: base.does[row] };
+  if (!by) words.say(status, { say: "perturbations.own" });
+  else words.say(status, { say: about.does.length ? "perturbations.cell_does" : "perturbations.cell", ...about });
 }
 
 function take() {
   const [row, column] = cell, { network, digit, ranges: { [row]: [low, high] } } = base, pose = [...base.pose];
   pose[row] += ((column - middle) / (props.steps - 1)) * (high - low);
   document.dispatchEvent(new CustomEvent("bend", { detail: { network, digit, pose } }));
+  look.hidden = false;
 }
+look.addEventListener("click", showSliders);
 
 canvas.addEventListener("click", ({ offsetX, offsetY }) => {
   if (!base || canvas.classList.contains("stale")) return;
@@ -71,7 +75,7 @@ canvas.addEventListener("keydown", (event) => {
 // A capsule to bend, or none.
 document.addEventListener("chosen", ({ detail }) => {
   base = detail;
-  mark.hidden = true;
+  mark.hidden = look.hidden = true;
   cell = [0, middle];
   view.turnTo(base);
   if (!base) {

@@ -32,7 +32,7 @@ def build(networks: dict) -> gr.HTML:
         .replace("ROWS", rows)
         .replace("WIDTH", str(STEPS * info.input_size))
         .replace("HEIGHT", str(info.pose_size * info.input_size)),
-        js_on_load=read("paint.js", "ask.js", "view.js", "perturbations.js"),
+        js_on_load=read("paint.js", "ask.js", "view.js", "show_sliders.js", "perturbations.js"),
         server_functions=[perturb],
         apply_default_css=False,
         elem_id="perturbations",

@@ -166,6 +166,7 @@ rows.forEach((row, k) => row.addEventListener("click", () => turnTo(k)));
 document.addEventListener("capsule", ({ detail }) => turnTo(detail));
 
 function renew() {
+  if (sheet && !votes && !isEmpty(sheet)) say({ say: "pad.reading_drawing" });
   view.turnTo(sheet && { sheet, network });
 }
 follow(network, (turned) => {

@@ -159,11 +159,42 @@ def test_links_that_hold_no_drawing_say_so(page):
     ]
     for hash in wrong:
         page.evaluate("hash => { location.hash = hash }", hash)
-        said(page, "holds no drawing")
+        page.wait_for_function("document.querySelector('#pad .caption').innerText.includes('holds no drawing')")
         assert "empty" in hand.verdict(page)
-        page.evaluate("words.say(document.querySelector('#keep [role=status]'), null)")
+        page.evaluate("words.say(document.querySelector('#pad .caption'), null)")
     page.evaluate("hash => { location.hash = hash }", link_to(**GOOD))
     hand.wait_for_verdict(page, " 7.")
+
+
+def test_a_broken_link_is_told_of_where_one_begins(new_context, url):
+    page = new_context(viewport=hand.DESKTOP).new_page()
+    page.goto(f"{url}/#drawing=broken")
+    page.wait_for_selector("#tweak .note:not(:empty)")
+    page.wait_for_function("document.querySelector('#pad .caption').innerText.includes('draw one of your own')")
+    assert page.locator("#top .told").get_attribute("data-step") == "none"  # no example writes over it
+    draw(page, 7)
+    assert page.locator("#pad .caption").inner_text() == ""
+
+
+def test_a_reload_does_not_bring_an_old_link_back(new_context, url):
+    context = new_context(viewport=hand.DESKTOP)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{url}/{link_to(**GOOD)}")
+    hand.wait_for_verdict(page, " 7.")
+    assert "#drawing" in page.url
+    hand.draw(page, [[(0.4, 0.5), (0.6, 0.5)]])  # the same drawing, going on
+    hand.settle(page)
+    assert "#drawing" in page.url
+    clear(page)
+    assert "#" not in page.url
+    draw(page, 3)
+    page.click("#keep [data-do=link]")
+    said(page, "copied")
+    page.reload()
+    hand.wait_for_verdict(page, " 3.")
+    page.click("[data-do=sample]")
+    page.wait_for_function("!location.hash")
 
 
 def test_picture_and_pose_as_files(page):

@@ -7,6 +7,7 @@ from hand import DIGITS
 
 from capsnet.demo import laboratory
 
+SCRIBBLE = [[(0.15, 0.15), (0.85, 0.22), (0.18, 0.33), (0.82, 0.43), (0.2, 0.54), (0.85, 0.65), (0.15, 0.82)]]
 SLIDER = "#laboratory input[type=range]"
 
 
@@ -60,6 +61,21 @@ def test_it_begins_with_the_drawing_and_turns_it(seven):
     assert np.abs(picture(seven).astype(int) - before).max() > 100
     assert says(seven)[0] != capsules
     assert seven.locator("#laboratory .now").first.get_attribute("transform") == "translate(300 0)"
+
+
+def test_scales_and_the_lines_that_move_most(seven):
+    assert [text.split() for text in seven.locator("#laboratory .scale-x").all_inner_texts()] == [["−60", "60"]] * 3
+    assert seven.locator("#laboratory figure >> nth=0 >> .scale-y").all_inner_texts() == ["0", "1"]
+    marks, moved = seven.locator("#laboratory .mark").all_inner_texts(), says(seven)[2]
+    assert len(marks) == 2 and all(f" {number} " in moved.replace(",", " ") for number in marks)
+    assert seven.locator("#laboratory svg .faint").count() == 14
+
+
+def test_a_scribble_is_no_digit_here_either(page):
+    hand.draw(page, SCRIBBLE)
+    hand.wait_for_verdict(page, "does not look like a digit")
+    look(page)
+    assert says(page)[0].startswith("Here: no digit; closest is a")
 
 
 def test_another_change_another_network_another_drawing(seven):

@@ -129,6 +129,7 @@ def test_style_goes_to_the_sliders(pair, expected):
     styled = hand.picture(pair, "#morph .style figure:nth-child(2) canvas").astype(int)
     pair.click("#morph [data-do=bend]")
     hand.settle(pair)
+    pair.wait_for_function("Math.abs(document.querySelector('#tweak').getBoundingClientRect().top) < 40")  # in view
     assert hand.pose(pair) != own and np.abs(hand.bent(pair) - styled).max() <= 1
     assert np.abs(hand.bent(pair) - expected(7, hand.pose(pair))).max() <= 1
     slant = pair.locator("#move-slant")

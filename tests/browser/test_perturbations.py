@@ -48,6 +48,8 @@ def test_a_picture_goes_to_the_sliders(seven, expected):
         assert (bent[row] > pose[row]) == (column == 10)
         assert np.abs(hand.bent(seven) - pictures[row, column]).max() <= 2
         assert np.abs(hand.bent(seven) - expected(7, bent)).max() <= 1
+    seven.locator("#perturbations").get_by_role("button", name="See it on the sliders").click()
+    seven.wait_for_function("Math.abs(document.querySelector('#tweak').getBoundingClientRect().top) < 40")
     press(seven, 4, 5)
     assert hand.pose(seven) == pose and "own" in seven.locator("#perturbations [role=status]").inner_text()
 

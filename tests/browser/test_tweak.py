@@ -310,3 +310,17 @@ def test_a_digit_without_a_loop_has_no_slider_for_it(seven):
     assert moving(seven, "loop").is_disabled() and moving(seven, "thickness").is_enabled()
     seven.locator("#lengths .bar").nth(0).click()
     assert moving(seven, "loop").is_enabled()
+
+
+def test_a_finger_that_scrolls_bends_nothing(phone):
+    phone.locator("[data-do=sample]").tap()
+    phone.wait_for_function("() => document.querySelector('#tweak h2').textContent !== 'Bend the pose'")
+    before, scrolled = hand.pose(phone), phone.evaluate("scrollY")
+    for range in (hand.slider(phone, 5), phone.locator("#move-thickness")):
+        range.evaluate("range => range.scrollIntoView({ block: 'center' })")
+        box, start = range.bounding_box(), phone.evaluate("scrollY")
+        x, y = box["x"] + 0.95 * box["width"], box["y"] + box["height"] / 2
+        hand.touch(phone, [(x, y - 12 * i) for i in np.arange(16)])
+        phone.wait_for_function("start => scrollY > start + 50", arg=start)
+        assert hand.pose(phone) == before
+    assert phone.locator("[data-do=reset]").is_disabled() and phone.evaluate("scrollY") != scrolled
