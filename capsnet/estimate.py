@@ -16,6 +16,7 @@ from capsnet.data import Images
 from capsnet.models import CapsNet
 
 TRIED = 16  # images; from so many on the convolutions take the form that they have in training
+WORKSPACE = 2**26  # bytes that PyTorch's own kernels took for themselves in small networks
 COPIES = 5  # of the weights: themselves, gradient, two moments of Adam, the best so far
 
 
@@ -42,13 +43,13 @@ class Estimate:
     @property
     def memory(self) -> int:
         """Bytes at most, in one process."""
-        return self.state + self.batch_size * self.image
+        return self.state + WORKSPACE + self.batch_size * self.image
 
     def advice(self, free: int) -> str | None:
         """What to lower, in one sentence, where so many bytes are too few; None where they are enough."""
         if self.memory <= free:
             return None
-        fits = (free - self.state) // self.image
+        fits = (free - self.state - WORKSPACE) // self.image
         lower = f"lower batch_size to {fits}" if fits > 0 else "take a smaller model or input_size"
         return f"this training takes about {gigabytes(self.memory)} and {gigabytes(free)} are free: {lower}."
 

@@ -192,8 +192,11 @@ document.addEventListener("take", ({ detail }) => {
   else turnTo(detail);
 });
 
-// What another panel has to say where people look.
-document.addEventListener("notice", ({ detail }) => words.say(caption, detail));
+// What another panel has to say where people look; it stays until there is another sheet.
+document.addEventListener("notice", ({ detail }) => {
+  sheet.caption = detail;
+  draw();
+});
 
 // ---- pictures from a file
 

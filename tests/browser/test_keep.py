@@ -161,7 +161,7 @@ def test_links_that_hold_no_drawing_say_so(page):
         page.evaluate("hash => { location.hash = hash }", hash)
         page.wait_for_function("document.querySelector('#pad .caption').innerText.includes('holds no drawing')")
         assert "empty" in hand.verdict(page)
-        page.evaluate("words.say(document.querySelector('#pad .caption'), null)")
+        page.evaluate("document.dispatchEvent(new CustomEvent('notice'))")
     page.evaluate("hash => { location.hash = hash }", link_to(**GOOD))
     hand.wait_for_verdict(page, " 7.")
 
@@ -181,6 +181,7 @@ def test_a_reload_does_not_bring_an_old_link_back(new_context, url):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(f"{url}/{link_to(**GOOD)}")
+    page.wait_for_selector("#lengths .verdict p")
     hand.wait_for_verdict(page, " 7.")
     assert "#drawing" in page.url
     hand.draw(page, [[(0.4, 0.5), (0.6, 0.5)]])  # the same drawing, going on
@@ -192,6 +193,7 @@ def test_a_reload_does_not_bring_an_old_link_back(new_context, url):
     page.click("#keep [data-do=link]")
     said(page, "copied")
     page.reload()
+    page.wait_for_selector("#lengths .verdict p")
     hand.wait_for_verdict(page, " 3.")
     page.click("[data-do=sample]")
     page.wait_for_function("!location.hash")
