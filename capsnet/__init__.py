@@ -5,7 +5,7 @@ from capsnet.digits import EmptyDrawingError, InvalidDrawingError, prepare_digit
 from capsnet.errors import ModelError
 from capsnet.models import create_model
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "EmptyDrawingError",

@@ -36,6 +36,7 @@ class Counts:
     passed_over: int = 0  # a newer stroke came before they were asked
     errors: list[str] = field(default_factory=list)
     strangers: int = 0
+    recovered: float = 0.0  # seconds from the last stroke of all until a new one is answered in time
 
 
 def drawings(visitor: int, count: int = 5) -> list[list]:
@@ -108,9 +109,22 @@ async def load(url: str, visitors: int, seconds: float) -> Counts:
         pad = next(one["id"] for one in config["components"] if "answer" in (one["props"].get("server_fns") or ()))
         ends = time.monotonic() + seconds
         await asyncio.gather(
-            *(visit(http, pad, sheets, wanted, counts, ends) for sheets, wanted in zip(every, answers, strict=True))
+            *(visit(http, pad, sheets, wanted, counts, ends) for sheets, wanted in zip(every, answers, strict=True)),
+            recover(http, pad, every[0][0], answers[0][0], counts, ends),
         )
     return counts
+
+
+async def recover(http: httpx.AsyncClient, component: int, strokes: list, wanted: list, counts: Counts, ends: float):
+    """Once nobody draws any more: how long until a stroke is answered in time."""
+    await asyncio.sleep(max(0.0, ends - time.monotonic()))
+    alone = Counts()
+    while not alone.times or alone.times[-1] > CALM:
+        await ask(http, component, strokes, wanted, alone, True)
+        if alone.errors:
+            counts.errors += alone.errors
+            return
+    counts.recovered = time.monotonic() - ends
 
 
 def held(process: psutil.Process) -> int:
@@ -149,6 +163,7 @@ def report(counts: Counts, before: int, after: int, files: int) -> str:
     lines = [
         f"{counts.strokes:,} strokes, {len(times):,} answered, {counts.passed_over:,} passed over for a newer one",
         f"{len(counts.errors)} errors, {counts.strangers} answers to somebody else's drawing",
+        f"after the last stroke of all, answers come in time within {counts.recovered:.1f} s",
         f"memory {before / 2**20:.0f} MiB, then {after / 2**20:.0f} ({after / before - 1:+.1%}); {files} files left",
     ]
     if len(times) > 1:

@@ -65,3 +65,10 @@ def test_extras_ask_for_what_the_requirements_files_ask_for():
     lines = "\n".join((ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")).splitlines()
     asked = [line for line in lines if line and not line.startswith(("#", "-r"))]
     assert sorted(one for one in listed if not one.startswith("capsnet")) == sorted(asked)
+
+
+def test_the_version_is_the_newest_in_the_list_of_changes():
+    changes = (ROOT / ".github" / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (\S+)$", changes, re.MULTILINE)
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert versions[0] == capsnet.__version__ and f"version: {capsnet.__version__}" in cited

@@ -2,9 +2,10 @@
 // until the last one is settled. An answer counts unless a later question's came before it, even after its patience ran out.
 // The newest question, once it is lost for good, is asked again and again while `wanted` says so.
 const HOLD = 1000, PATIENCE = 5000; // ms until the next may go out all the same; until `failed` says that none came
+const SLOW = 1500; // ms until `slow` says that it takes long
 const REST = 3000; // ms until a lost question is asked again
 
-function asker(place, ask, { answered, failed, patience = () => PATIENCE, wanted = () => false }) {
+function asker(place, ask, { answered, failed, slow = () => {}, patience = () => PATIENCE, wanted = () => false }) {
   let waiting = null, held = false, asked = 0, shown = 0;
 
   async function put(question) {
@@ -15,9 +16,9 @@ function asker(place, ask, { answered, failed, patience = () => PATIENCE, wanted
       place.ariaBusy = "false";
       failed(question);
     };
-    const late = setTimeout(fail, patience(question));
+    const long = setTimeout(slow, SLOW, question), late = setTimeout(fail, patience(question));
     const answer = await ask(question).catch(() => undefined); // Gradio itself answers undefined when the server is gone
-    clearTimeout(late);
+    for (const timer of [long, late]) clearTimeout(timer);
     if (answer === undefined) {
       fail();
       setTimeout(() => number === asked && !waiting && wanted(question) && send(question), REST);

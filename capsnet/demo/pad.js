@@ -63,9 +63,11 @@ const read = asker(canvas, ({ asked, by }) => server.answer({ network: by, ...pl
     note(asked, asked.name);
   },
   failed({ asked }) {
+    words.say(caption, sheet.caption);
     show(props.silence);
     if (asked.kind === "file") note(asked, { say: "pad.unread", name: asked.name });
   },
+  slow: ({ asked }) => asked.kind !== "file" && words.say(caption, { say: "pad.busy" }), // an upload takes long by itself
   wanted: ({ asked, by }) => asked === sheet && by === network,
   patience: ({ asked }) => patienceFor(asked),
 });

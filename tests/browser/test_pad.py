@@ -183,6 +183,15 @@ def test_the_focus_stays_on_a_button_that_works(page):
     page.wait_for_function("document.querySelector('#pad .caption').textContent.includes('MNIST')")
 
 
+def test_a_busy_server_is_told_of(page):
+    release = hand.hold_back(page)
+    hand.draw(page, DIGITS[7])
+    page.wait_for_function("document.querySelector('#pad .caption').innerText.startsWith('Many people are drawing')")
+    release()
+    hand.wait_for_verdict(page, " 7.")
+    assert page.locator("#pad .caption").inner_text() == ""
+
+
 def test_a_scribble_without_end_is_kept_small(page):
     sent = []
     page.on(
