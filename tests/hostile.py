@@ -75,7 +75,7 @@ call/v2/{name}/{id} call/{name} call/v2/{name} run/{name} queue/data?session_has
 stream/{id} stream/{id}/close stream/{x}/{y}/{z}/playlist.m3u8 stream/{x}/{y}/{z}/{u}.{v}
 stream/{x}/{y}/{z}/playlist-file custom_component/{x}/{y}/{z}/{u} cancel process_recording vibe-edit undo-vibe-edit
 mcp mcp/ mcp/schema mcp/sse mcp/{x} vibe-code vibe-starter-queries startup-events run-history/records dev/reload token
-user app_id login_check runs upload component_server
+user app_id login_check runs upload component_server decoders/{x}
 """
 CROOKED = ["x", "0", "-1", "..", "../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%00", "%ff", "/etc/passwd"]
 CROOKED += ["http://127.0.0.1:1/x", "%F0%9F%92%8A"]

@@ -19,7 +19,7 @@ from gradio_client.exceptions import AppError
 from PIL import Image, ImageDraw
 
 import capsnet
-from capsnet.demo import page, theme
+from capsnet.demo import decoding, page, theme
 
 ROOT = Path(__file__).resolve().parents[1]
 SEVEN = [[[60, 50], [210, 50], [160, 150], [125, 240]]]
@@ -181,6 +181,15 @@ def test_decode_is_what_the_model_draws(client, model):
     drawn = model.decode(poses, torch.tensor([3]))[0, 0].detach().mul(255).round().numpy()
     big = np.asarray(image).reshape(28, 10, 28, 10)
     assert np.abs(big - drawn[:, None, :, None]).max() <= 1
+
+
+def test_the_decoders_weights_are_there_for_the_browser(client, model):
+    there = f"{client.src.rstrip('/')}/gradio_api/decoders"
+    answer = httpx.get(f"{there}/capsnet", trust_env=False)
+    assert answer.content == decoding.weights(model) and "immutable" in answer.headers["cache-control"]
+    refused = httpx.get(f"{there}/nobody", trust_env=False)
+    assert refused.status_code == 404 and refused.json()["detail"].endswith("choose one of capsnet.")
+    assert httpx.post(f"{there}/capsnet", trust_env=False).status_code == 405
 
 
 ZERO = [0.0] * 16
