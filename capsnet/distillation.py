@@ -80,6 +80,8 @@ def pupil_of(name: str | Path) -> dict[str, Any]:
 def engage(name: str | Path, student: Student, device: torch.device | str = "cpu") -> CapsNet:
     """The teacher of that name, for this student, which gets its decoder.
 
+    Args:
+        student: made with the settings of `pupil_of`.
     Raises:
         ModelError: as `load_teacher`, or it reads other images or tells other classes apart.
     """
