@@ -274,7 +274,8 @@ def test_the_page_shows_all_but_votes():
     sheet = {"network": "student", **SEVEN}
     shown = page.respond(networks, sheet)
     assert len(shown["tweak"]["poses"]) == 10 and max(shown["lengths"]["lengths"]) > 0
-    assert tweak.picture(networks, ["student", 7, shown["tweak"]["poses"][7]]) and tweak.most(networks["student"]) == 1
+    bounds = tweak.bounds(networks["student"])
+    assert bounds["most"] == 1 and len(bounds["ranges"]) == len(bounds["does"]) == 10
     assert votes.count(networks, sheet) == {"why": words.message("votes.unrouted")}
     assert votes.count(networks, {"network": "student", "kind": "strokes", "strokes": []}) == {
         "why": words.message("votes.unvoted")
