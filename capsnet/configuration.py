@@ -113,8 +113,11 @@ class TrainingConfig:
             raise ValueError(f"{self.model} has no capsules; leave projection and part_capsules at 0")
         if self.taught and not self.teacher:
             raise ValueError(f"teacher is missing; {self.model} learns from a trained capsule network, name one")
-        if not self.taught and (self.teacher or self.soft_weight or self.pose_weight):
-            raise ValueError(f"{self.model} has no teacher; leave teacher, soft_weight and pose_weight out")
+        untaught = (self.teacher, self.soft_weight, self.temperature, self.pose_weight) == ("", 0, 1, 0)
+        if not self.taught and not untaught:
+            raise ValueError(
+                f"{self.model} has no teacher; leave out teacher, soft_weight, temperature and pose_weight"
+            )
         sizes = ("projection", "part_capsules", "max_batches", "pen_pool", "seed")
         weights = ("reconstruction_weight", "down_weight", "soft_weight", "pose_weight")
         for name in ("warm_up", *weights, *sizes):

@@ -177,6 +177,7 @@ def test_it_can_start_from_another_student_and_keeps_its_own_teachers_decoder(li
         ("capsnet", {"teacher": "capsnet"}, "capsnet has no teacher"),
         ("cnn", {"soft_weight": 1.0}, "cnn has no teacher"),
         ("multi-capsnet", {"pose_weight": 1.0}, "multi-capsnet has no teacher"),
+        ("capsnet", {"temperature": 2.0}, "capsnet has no teacher"),
     ],
 )
 def test_settings_that_fit_no_training(model, changes, message):

@@ -124,12 +124,8 @@ SUITES: dict[str, Callable[[Network, str], Measured]] = {
 }
 PAIRS = ("overlap",)  # suites of networks that read two digits; the others are of those that read one
 TAUGHT = ("distillation",)  # of those, suites of students
-ANYTHING = (
-    "mnist",
-    "robustness",
-    "overlap",
-    "distillation",
-)  # suites that need no digits, but one of `capsnet.sources`
+# Suites that need no digits, but one of `capsnet.sources`.
+ANYTHING = ("mnist", "robustness", "overlap", "distillation")
 OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
 
 
