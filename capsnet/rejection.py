@@ -44,7 +44,7 @@ def strangeness(images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     return unlikeness(images, pictures) + DOUBT * (1 - first + second)
 
 
-def is_digit(model: CapsNet | CNN, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
+def is_digit(model: Network, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     """Whether images are no stranger than the model's threshold, (B,); every one where that was not measured.
 
     Args: as in `strangeness`.
