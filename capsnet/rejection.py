@@ -15,6 +15,7 @@ from torch import Tensor
 
 from capsnet.data import Images, to_float
 from capsnet.models import Network
+from capsnet.recognizer import Recognizer
 from capsnet.redrawer import Redrawer
 
 FALSE_ALARMS = 0.01  # of validation digits that the threshold rejects
@@ -44,7 +45,7 @@ def strangeness(images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     return unlikeness(images, pictures) + DOUBT * (1 - first + second)
 
 
-def is_digit(model: Network, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
+def is_digit(model: Recognizer, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     """Whether images are no stranger than the model's threshold, (B,); every one where that was not measured.
 
     Args: as in `strangeness`.
