@@ -177,16 +177,16 @@ RECIPES: dict[str, dict[str, Any]] = {
         "shift": 0.0,
         "sharp": 0.6,
     },
-    # Poses are to be the teacher's as nearly as its decoder needs, so what it draws of them counts more.
+    # Labels are learned soon, and poses as near to the teacher's as its decoder needs are not: they count more.
     "student": {
         "teacher": CONFIGS["student"]["teacher"],
         "epochs": 20,
         "learning_rate": 3e-3,
         "warm_up": 1.0,
-        "reconstruction_weight": 0.005,
+        "reconstruction_weight": 0.05,
         "soft_weight": 0.2,
         "temperature": 2.0,
-        "pose_weight": 0.5,
+        "pose_weight": 5.0,
     },
     # Hinton, Sabour, Frosst 2018 and the authors' code: spread loss, Adam at 0.003 as the others have it here.
     "em-capsnet": {**_ALIKE, "loss": "spread"},
