@@ -6,17 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images, augment, to_float
-from capsnet.models import CONFIGS, CapsNet, create_model
+from capsnet.distillation import pupil_of
+from capsnet.models import CONFIGS, Network, create_model
 from capsnet.pairs import lay, over, partners, sheet_side, shifts
 
 PART_POSE = 16  # numbers of a part capsule
 SINGLES = 0.1  # of the sheets for two digits have one, so that its capsule alone is long there
 
 
-def network_for(config: TrainingConfig, data: Images) -> CapsNet | CNN:
+def network_for(config: TrainingConfig, data: Images) -> Network:
     """The untrained network that reads what this configuration makes of the images."""
     side = data.images.shape[-1]
     side = sheet_side(side) if config.kind == "pair" else side
@@ -25,6 +25,8 @@ def network_for(config: TrainingConfig, data: Images) -> CapsNet | CNN:
         usual = CONFIGS[config.model]
         alike = {"routing": usual.get("routing", "dynamic"), "options": usual.get("routing_options")}
         changes["hidden"] = [{"capsules": config.part_capsules, "pose_size": PART_POSE, **alike}]
+    if config.taught:
+        changes |= pupil_of(config.teacher)
     shape = {"in_channels": data.images.shape[1], "input_size": side, "class_names": data.class_names}
     return create_model(config.model, **shape, **changes)
 

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.evaluation import drawn_sets, prepare_all, read
-from capsnet.models import CapsNet
+from capsnet.models import Network
 
 BINS = 10
 
@@ -60,7 +59,7 @@ def calibration(lengths: Tensor, right: Tensor) -> Calibration:
     return Calibration(images.tolist(), (sums / images.clamp_min(1)).tolist(), hits.tolist())
 
 
-def evaluate_calibration(model: CapsNet | CNN, test: Images, folder: Path) -> dict[str, Calibration]:
+def evaluate_calibration(model: Network, test: Images, folder: Path) -> dict[str, Calibration]:
     """Calibration on MNIST images and on all drawn digits in `folder` together, as in `capsnet.evaluation`.
 
     Raises:

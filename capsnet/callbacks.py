@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from tqdm.auto import tqdm
 
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
-from capsnet.models import CapsNet
+from capsnet.models import Network
+from capsnet.redrawer import Redrawer
 
 # Called after every epoch with what the history has of it, the model and the validation images.
-Callback = Callable[[dict[str, float], CapsNet | CNN, Images], None]
+Callback = Callable[[dict[str, float], Network, Images], None]
 
 
 def progress_bar(*, disable: bool = False, **options: Any) -> tqdm:
@@ -45,12 +45,12 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder))
 
     @torch.inference_mode()
-    def __call__(self, epoch: dict[str, float], model: CapsNet | CNN, validation: Images) -> None:
+    def __call__(self, epoch: dict[str, float], model: Network, validation: Images) -> None:
         step = int(epoch["epoch"])
         for name, value in epoch.items():
             if name != "epoch":
                 self.writer.add_scalar(name, value, step)
-        if isinstance(model, CapsNet):
+        if isinstance(model, Redrawer):
             images = to_float(validation.images[:8])
             out = model.eval()(images)
             pictures = model.decode(out.poses, out.lengths.argmax(1))

@@ -39,6 +39,10 @@ ABOUT = {
         "windows after LaLonde, Bagci 2018, *Capsules for Object Segmentation* (https://arxiv.org/abs/1804.04241); "
         "the read-out is ours",
     ),
+    "student": (
+        "A small convolutional network taught by a capsule network",
+        f"convolutions of {MAZZIA} with larger strides, and a pose for each class in the place of capsules that vote",
+    ),
     "cnn": (
         "A plain convolutional network, twin of Efficient-CapsNet",
         f"the trunk and depthwise convolution of {MAZZIA}, then two fully connected layers instead of capsules",
@@ -69,10 +73,11 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     name, best, run = config["name"], metrics["validation"], metrics["run"]
     title, source = ABOUT.get(name, (name, f"capsnet.models, routing {config.get('routing')!r}"))
     kind = config.get("kind", "digit")
-    draws, pairs = kind != "baseline", kind == "pair"
+    draws, pairs, teacher = kind != "baseline", kind == "pair", config.get("teacher")
     train, size = run["command"], config.get("input_size", 28)
     redraws = f" and redraws it from a pose of {config.get('pose_size', 16)} numbers" if draws else ""
     outputs = "out.lengths, out.poses, out.coupling" if draws else "out.lengths: the softmax, out.logits"
+    outputs = outputs.removesuffix(", out.coupling") if teacher else outputs
     weight, loss = training["reconstruction_weight"], training.get("loss", "margin")
     reconstruction = (
         f", reconstruction weight {weight} on the sum of squared pixel errors ({weight * size**2:.3f} on their mean)"
@@ -106,7 +111,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         f"# {title}",
         "",
         f"Reads {reads}{redraws}. {parameters:,} parameters, stored in fp16.",
-        f"Network{' and routing' if draws else ''}: {source}.",
+        f"Network{' and routing' if draws and not teacher else ''}: {source}.",
         "",
         "```python",
         "import capsnet",
@@ -120,6 +125,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         f"`{train}`: {trained_on}{few}, "
         f"{run['epochs']} epochs, batch {training['batch_size']}, seed {training['seed']}, "
         f"Adam with peak learning rate {training['learning_rate']}, {loss} loss{reconstruction}.",
+        *([_taught(teacher, training)] if teacher else []),
         f"Augmentation (`capsnet.data.Augmentation`): {changes}. {training['pen_share']:.0%} of each epoch are digits "
         "that `capsnet.pens` draws from stroke templates; nobody's handwriting is copied in them.",
         f"Trained on {run['device']} with torch {run['torch']} in {run['seconds'] / 60:.0f} minutes. All settings: "
@@ -149,6 +155,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         *(_robustness(metrics, name) if "robustness" in metrics else []),
         *(_calibration(metrics["calibration"], name) if "calibration" in metrics else []),
         *(_overlap(metrics["overlap"], name) if "overlap" in metrics else []),
+        *(_distillation(metrics["distillation"], name) if "distillation" in metrics else []),
         "## Limits",
         "",
         f"It knows {known} and nothing else: letters and scribbles make {'capsules long' if draws else 'it sure'}, "
@@ -289,6 +296,46 @@ def overlap_table(figures: dict[str, Any]) -> str:
     for kind, shares in figures["counts"].items():
         rows.append(f"| {kind} | {' | '.join(f'{share:.1%}' for share in shares)} |")
     return "\n".join(rows)
+
+
+def _taught(teacher: str, training: dict[str, Any]) -> str:
+    return (
+        f"Taught by `{teacher}`, which read the same images (`capsnet.distillation`): weight {training['soft_weight']} "
+        f"on the distance of the lengths' logits, log(p/(1 − p)), at temperature {training['temperature']}, and "
+        f"{training['pose_weight']} on the squared distance of the right class's pose. The decoder is the teacher's "
+        "and did not learn."
+    )
+
+
+def _distillation(figures: dict[str, Any], name: str) -> list[str]:
+    images, one = figures["images"], figures["single_image"]
+    return [
+        "## Beside its teacher",
+        "",
+        f"On {images:,} {figures['data']} images, and on one image: time is the median of {one['rounds']} readings in "
+        f"turns in one run, on one thread of a CPU, without the decoder. The squared error is that of what the "
+        "teacher's decoder draws from the right class's pose, summed over the pixels.",
+        "",
+        distillation_table(figures, name),
+        "",
+        f"`python train/evaluate.py --model {name} --suite distillation`",
+        "",
+    ]
+
+
+def distillation_table(figures: dict[str, Any], name: str) -> str:
+    """Markdown: error, squared error of what is redrawn and time for one image, of teacher and student."""
+    images, one = figures["images"], figures["single_image"]
+    rows = [
+        "| network | error | squared error of what is redrawn | time for one image |",
+        "|---|---|---|---|",
+        f"| {figures['teacher']} | {figures['teacher_errors'] / images:.2%} | {figures['teacher_redrawn']:.2f} | "
+        f"{one['teacher_milliseconds']:.2f} ms |",
+        f"| {name} | {figures['errors'] / images:.2%} | {figures['redrawn']:.2f} | {one['milliseconds']:.2f} ms |",
+        f"| ratio | | {figures['redrawn_ratio']:.2f} | 1 : {one['times_faster']:.1f} |",
+    ]
+    alike = f"Both answer alike on {figures['alike'] / images:.2%} of the images."
+    return "\n".join([*rows, "", alike])
 
 
 def rejection_table(figures: dict[str, Any]) -> str:

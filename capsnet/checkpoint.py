@@ -20,11 +20,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from capsnet import hub
-from capsnet.baseline import CNN
 from capsnet.errors import ModelError
 from capsnet.hub import POSES
-from capsnet.models import CapsNet, build
+from capsnet.models import Network, build
 from capsnet.morphometry import PROPERTIES
+from capsnet.redrawer import Redrawer
 
 _POSE_PARTS = "effects", "directions"
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
@@ -116,7 +116,7 @@ def _checksum(tensors: dict[str, Tensor], note: str) -> str:
     return digest.hexdigest()
 
 
-def save_model(model: CapsNet | CNN, folder: str | Path) -> None:
+def save_model(model: Network, folder: str | Path) -> None:
     """Write model.safetensors (fp16) and config.json into `folder`; what was measured of other poses there goes."""
     folder = Path(folder)
     (folder / POSES).unlink(missing_ok=True)
@@ -143,7 +143,7 @@ def _kind(folder: Path) -> str | None:
     return config.get("kind", "digit") if isinstance(config, dict) else None
 
 
-def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> CapsNet | CNN:
+def load_model(name: str | Path, device: torch.device | str = "cpu", revision: str | None = None) -> Network:
     """A trained model in evaluation mode, float32.
 
     Its `pose_effects` and `pose_directions` are what poses.json says of each class: a list of `capsnet.pose.Effect` as
@@ -192,7 +192,7 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _load_poses(model: CapsNet | CNN, folder: Path) -> None:
+def _load_poses(model: Network, folder: Path) -> None:
     path, size = folder / POSES, model.info.pose_size
     if not path.exists():
         return
@@ -205,7 +205,7 @@ def _load_poses(model: CapsNet | CNN, folder: Path) -> None:
         fits = False
     if not fits:
         raise ModelError(f"{path} does not fit the model; remove it, and train/name_poses.py writes it again.")
-    if isinstance(model, CapsNet):
+    if isinstance(model, Redrawer):
         model.pose_effects, model.pose_directions = (found[part] for part in _POSE_PARTS)
 
 

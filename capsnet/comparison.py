@@ -7,14 +7,13 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.evaluation import evaluate_mnist
-from capsnet.models import CapsNet
+from capsnet.models import CapsNet, Network
 
 
 @torch.inference_mode()
-def macs(model: CapsNet | CNN) -> int:
+def macs(model: Network) -> int:
     """Multiplications of the encoder for one image, those in convolutions and matrix products."""
     image = torch.zeros(1, model.info.in_channels, model.info.input_size, model.info.input_size)
     with FlopCounterMode(display=False) as counter:
@@ -22,7 +21,7 @@ def macs(model: CapsNet | CNN) -> int:
     return counter.get_total_flops() // 2
 
 
-def encoder_parameters(model: CapsNet | CNN) -> int:
+def encoder_parameters(model: Network) -> int:
     """Trainable numbers without the decoder's."""
     return sum(p.numel() for name, p in model.named_parameters() if not name.startswith("decoder."))
 

@@ -27,6 +27,7 @@ class TrainingConfig:
         input_size: side in pixels to which the pictures of a folder are brought.
         drawings: the folder's pictures are drawings, to be brought into MNIST's form as on the page.
         start: trained weights to start from, a name in weights/ or a folder; none are random ones.
+        teacher: of a model that is taught (student), the trained capsule network, a name in weights/ or a folder.
         epochs: passes over the data.
         batch_size: images a step.
         learning_rate: the peak of the rate, from which it falls to zero along a cosine.
@@ -39,6 +40,9 @@ class TrainingConfig:
         m_plus: length from which the capsule of a class that is present is long enough.
         m_minus: length up to which the capsule of an absent class is short enough.
         down_weight: of absent classes in the margin loss.
+        soft_weight: of the distance between a student's lengths and its teacher's, see `capsnet.distillation`.
+        temperature: divides the logits of both lengths in that distance.
+        pose_weight: of the squared distance between a student's pose of the right class and its teacher's.
         augmentation: see `capsnet.data.Augmentation`.
         pen_share: part of each epoch that is pen digits drawn by `capsnet.pens`, chosen anew every time.
         pen_pool: how many pen digits are drawn to choose from.
@@ -56,6 +60,7 @@ class TrainingConfig:
     input_size: int = 28
     drawings: bool = False
     start: str = ""
+    teacher: str = ""
     epochs: int = 30
     batch_size: int = 128
     learning_rate: float = 2e-3
@@ -66,6 +71,9 @@ class TrainingConfig:
     m_plus: float = 0.9
     m_minus: float = 0.1
     down_weight: float = 0.5
+    soft_weight: float = 0.0
+    temperature: float = 1.0
+    pose_weight: float = 0.0
     augmentation: Augmentation = field(default_factory=Augmentation)
     pen_share: float = 0.15
     pen_pool: int = 20_000
@@ -80,6 +88,11 @@ class TrainingConfig:
         """What the model reads, see `capsnet.recognizer.ModelInfo`."""
         return CONFIGS.get(self.model, {}).get("kind", "digit")
 
+    @property
+    def taught(self) -> bool:
+        """Whether the model learns from a teacher."""
+        return "teacher" in CONFIGS.get(self.model, {})
+
     def check(self) -> None:
         """Raises ValueError for values that cannot work."""
         if self.model not in CONFIGS:
@@ -87,18 +100,27 @@ class TrainingConfig:
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
         fits = {"baseline": ["cross-entropy"], "pair": ["margin"]}.get(self.kind, ["margin", "spread"])
+        fits = ["margin"] if self.taught else fits
         if self.loss not in fits:
             raise ValueError(f"loss is {self.loss!r}; {self.model} is trained with {' or '.join(fits)}")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "clip"):
+        for name in ("learning_rate", "clip", "temperature"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if self.kind == "baseline" and (self.projection or self.part_capsules):
+        if (self.kind == "baseline" or self.taught) and (self.projection or self.part_capsules):
             raise ValueError(f"{self.model} has no capsules; leave projection and part_capsules at 0")
+        if self.taught and not self.teacher:
+            raise ValueError(f"teacher is missing; {self.model} learns from a trained capsule network, name one")
+        untaught = (self.teacher, self.soft_weight, self.temperature, self.pose_weight) == ("", 0, 1, 0)
+        if not self.taught and not untaught:
+            raise ValueError(
+                f"{self.model} has no teacher; leave out teacher, soft_weight, temperature and pose_weight"
+            )
         sizes = ("projection", "part_capsules", "max_batches", "pen_pool", "seed")
-        for name in ("warm_up", "reconstruction_weight", "down_weight", *sizes):
+        weights = ("reconstruction_weight", "down_weight", "soft_weight", "pose_weight")
+        for name in ("warm_up", *weights, *sizes):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
         for name in ("m_plus", "m_minus", "stop_at_length"):
@@ -154,6 +176,17 @@ RECIPES: dict[str, dict[str, Any]] = {
         "reconstruction_weight": 0.0005,
         "shift": 0.0,
         "sharp": 0.6,
+    },
+    # Labels are learned soon, and poses as near to the teacher's as its decoder needs are not: they count more.
+    "student": {
+        "teacher": CONFIGS["student"]["teacher"],
+        "epochs": 20,
+        "learning_rate": 3e-3,
+        "warm_up": 1.0,
+        "reconstruction_weight": 0.05,
+        "soft_weight": 0.2,
+        "temperature": 2.0,
+        "pose_weight": 5.0,
     },
     # Hinton, Sabour, Frosst 2018 and the authors' code: spread loss, Adam at 0.003 as the others have it here.
     "em-capsnet": {**_ALIKE, "loss": "spread"},

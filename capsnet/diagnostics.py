@@ -9,7 +9,6 @@ from capsnet.functional import directions
 from capsnet.losses import present
 from capsnet.models import CapsNet
 from capsnet.recognizer import Recognizer
-from capsnet.routing.em import EMRouting
 
 LOOKED_AT = 500  # validation images
 TOO_LONG = 50.0  # from here on squash is so flat that hardly a gradient comes through
@@ -33,7 +32,7 @@ def diagnose(model: Recognizer, validation: Images) -> dict[str, float]:
     found = {"right_length": out.lengths[there].mean().item(), "wrong_length": out.lengths[~there].mean().item()}
     if capsules:
         found["coupling_entropy"] = torch.special.entr(out.coupling).sum(2).mean().item() / math.log(classes)
-    if capsules and not isinstance(model.routing, EMRouting):
+    if capsules and not model.matrices:
         sums = out.trace[-1]["evidence"].sum(1)  # (B, J), |s_j| but for the bias
         bias = getattr(model.routing, "bias", None)
         if bias is not None:

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from capsnet.baseline import CNN
 from capsnet.batches import network_for
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
-from capsnet.models import CapsNet
+from capsnet.distillation import engage
+from capsnet.models import Network, build
+from capsnet.redrawer import Redrawer
+from capsnet.student import Student
 
 TRIED = 16  # images; from so many on the convolutions take the form that they have in training
 WORKSPACE = 2**26  # bytes that PyTorch's own kernels took for themselves in small networks
@@ -27,8 +29,9 @@ class Estimate:
     Attributes:
         parameters: numbers that it learns.
         steps: of all epochs.
-        state: bytes for the weights and what belongs to them, and for the data.
-        image: bytes that each image of a batch adds, as float32: what the backward pass needs of the forward pass.
+        state: bytes for the weights and what belongs to them, a teacher's too, and for the data.
+        image: bytes that each image of a batch adds, as float32: what the backward pass needs of the forward pass. That
+            of a teacher, which needs none, counts as if it did: a bound.
         flops: floating point operations of a step, in convolutions and matrix products, forward and backward.
         batch_size: images of a step in one process.
     """
@@ -58,24 +61,38 @@ def estimate(config: TrainingConfig, data: Images, processes: int = 1) -> Estima
     """Measured with two small batches on the CPU, of which the larger one needs so much more."""
     with torch.random.fork_rng(devices=[]):
         model = network_for(config, data)
-    channels, size = model.info.in_channels, model.info.input_size
-    small, _ = _footprint(model, torch.zeros(TRIED, channels, size, size))
-    large, flops = _footprint(model, torch.zeros(2 * TRIED, channels, size, size))
+        # An untrained one like the teacher, whose backward pass, which is never made, is counted with the memory only.
+        twin = build(engage(config.teacher, model).config) if isinstance(model, Student) else None
+    image, flops = _by_image(model)
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    if twin is not None:
+        bytes_of_twin, its = _by_image(twin)
+        image, flops = image + bytes_of_twin, flops + its // 3
+        frozen += sum(p.numel() for p in twin.parameters())
     batch_size = -(-config.batch_size // processes)
-    numbers = sum(p.numel() for p in model.parameters())
+    numbers = sum(p.numel() for p in model.parameters() if p.requires_grad)
     pens = round(len(data) * config.pen_share / (1 - config.pen_share))
     batches = -(-(len(data) + pens) // config.batch_size)
+    pixels = data.images.numel() + (config.pen_pool if config.pen_share else 0) * data.images.shape[-1] ** 2
     return Estimate(
         parameters=numbers,
         steps=config.epochs * min(batches, config.max_batches or batches),
-        state=COPIES * 4 * numbers + data.images.numel() + (config.pen_pool if config.pen_share else 0) * size**2,
-        image=(large - small) // TRIED,
+        state=4 * (COPIES * numbers + frozen) + pixels,
+        image=image,
         flops=flops * batch_size // (2 * TRIED),
         batch_size=batch_size,
     )
 
 
-def _footprint(model: CapsNet | CNN, images: Tensor) -> tuple[int, int]:
+def _by_image(model: Network) -> tuple[int, int]:
+    """Bytes that each image adds, and floating point operations for `2 * TRIED` images."""
+    channels, size = model.info.in_channels, model.info.input_size
+    small, _ = _footprint(model, torch.zeros(TRIED, channels, size, size))
+    large, flops = _footprint(model, torch.zeros(2 * TRIED, channels, size, size))
+    return (large - small) // TRIED, flops
+
+
+def _footprint(model: Network, images: Tensor) -> tuple[int, int]:
     """Bytes that the backward pass needs of the forward pass, and floating point operations of both."""
     storages: dict[int, torch.UntypedStorage] = {}  # kept, so that no two of them have the same address
 
@@ -86,7 +103,7 @@ def _footprint(model: CapsNet | CNN, images: Tensor) -> tuple[int, int]:
     with FlopCounterMode(display=False) as counter:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             out = model(images)
-            if isinstance(model, CapsNet):
+            if isinstance(model, Redrawer):
                 model.decode(out.poses, torch.zeros(len(images), dtype=torch.long))
     # The backward pass multiplies twice as much, for the gradients of weights and of inputs.
     return sum(storage.nbytes() for storage in storages.values()), 3 * counter.get_total_flops()

@@ -21,11 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.data import DataError, Images, to_float
 from capsnet.digits import prepare_digit
 from capsnet.errors import EmptyDrawingError, InvalidDrawingError
-from capsnet.models import CapsNet
+from capsnet.models import Network
 
 PER_WRITER = 5  # items of each label that one writer may contribute: an even sample of writers
 
@@ -58,21 +57,21 @@ class Result:
 
 
 @torch.inference_mode()
-def read(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> tuple[Tensor, Tensor]:
+def read(model: Network, images: Tensor, batch_size: int = 500) -> tuple[Tensor, Tensor]:
     """Length (N,) of the longest capsule of each image (N, C, H, W) in [0, 1], and which it is (N,)."""
     longest = [model(part).lengths.max(1) for part in images.split(batch_size)]
     lengths, answers = map(torch.cat, zip(*longest, strict=True))
     return lengths, answers
 
 
-def evaluate_images(model: CapsNet | CNN, images: Tensor, labels: list[str]) -> Result:
+def evaluate_images(model: Network, images: Tensor, labels: list[str]) -> Result:
     """Read images (N, C, H, W) in [0, 1] and compare with `labels`, class names."""
     answers = [model.info.class_names[k] for k in read(model, images)[1].tolist()]
     wrong = [(n, label, got) for n, (label, got) in enumerate(zip(labels, answers, strict=True)) if label != got]
     return Result(len(labels), len(wrong), wrong)
 
 
-def evaluate_mnist(model: CapsNet | CNN, data: Images) -> Result:
+def evaluate_mnist(model: Network, data: Images) -> Result:
     """Error on images of MNIST, or of another set with the model's classes, as they are."""
     return evaluate_images(model, to_float(data.images), [model.info.class_names[k] for k in data.labels.tolist()])
 
@@ -86,7 +85,7 @@ def prepare_all(drawings: list[Any], size: int) -> dict[int, Tensor]:
     return images
 
 
-def evaluate_drawings(model: CapsNet | CNN, drawings: list[Any], labels: list[str]) -> Result:
+def evaluate_drawings(model: Network, drawings: list[Any], labels: list[str]) -> Result:
     """Read drawings through `prepare_digit`; one in which it finds no digit is read wrongly, as "nothing"."""
     images = prepare_all(drawings, model.info.input_size)
     wrong = [(n, label, "nothing") for n, label in enumerate(labels) if n not in images]
@@ -97,7 +96,7 @@ def evaluate_drawings(model: CapsNet | CNN, drawings: list[Any], labels: list[st
     return Result(len(labels), len(wrong), sorted(wrong))
 
 
-def evaluate_drawn(model: CapsNet | CNN, folder: Path) -> dict[str, Result]:
+def evaluate_drawn(model: Network, folder: Path) -> dict[str, Result]:
     """Error on each set of digits in `folder`, drawings passing through `prepare_digit`.
 
     Raises:

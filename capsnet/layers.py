@@ -129,31 +129,41 @@ class PrimaryCapsules(nn.Module):
         return Capsules(poses, lengths(poses), (H, W))
 
 
+KERNELS = 5, 3, 3, 3  # of the four convolutions below
+
+
 class EfficientTrunk(nn.Module):
     """Four convolutions, each with ReLU and then batch normalisation: few parameters, for few capsules.
 
-    (B, C, S, S) → (B, channels[3], M, M) with M = ⌊(S − 9) / 2⌋: 28 → 24 → 22 → 20 → 9.
+    (B, C, S, S) → (B, channels[3], M, M), with the strides of the paper 28 → 24 → 22 → 20 → 9.
     Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet", https://arxiv.org/abs/2101.12491, and the authors'
     code: ReLU before normalisation, ε = 0.001, he_normal.
     """
 
-    def __init__(self, in_channels: int, channels: tuple[int, int, int, int] = (32, 64, 64, 128)):
+    def __init__(
+        self,
+        in_channels: int,
+        channels: tuple[int, ...] = (32, 64, 64, 128),
+        strides: tuple[int, ...] = (1, 1, 1, 2),
+    ):
         super().__init__()
-        layers = []
+        layers: list[nn.Module] = []
         # Keras' momentum averages over 100 batches, of 16 in the authors' code; PyTorch's 10 of 128 are as many images.
-        for outputs, kernel, stride in zip(channels, (5, 3, 3, 3), (1, 1, 1, 2), strict=True):
+        for outputs, kernel, stride in zip(channels, KERNELS, strides, strict=True):
             conv = nn.Conv2d(in_channels, outputs, kernel, stride)
             he_normal_(conv.weight, in_channels * kernel**2)
             assert conv.bias is not None
             nn.init.zeros_(conv.bias)
             layers += [conv, nn.ReLU(inplace=True), nn.BatchNorm2d(outputs, eps=1e-3)]
             in_channels = outputs
-        self.channels = in_channels
+        self.channels, self.strides = in_channels, strides
         self.layers = nn.Sequential(*layers)
 
     def map_size(self, side: int) -> int:
-        """Needs 13 pixels: a map of one pixel would leave a single image without a variance to normalise by."""
-        return (side - 9) // 2 if side >= 13 else 0
+        """At least 2: a map of one pixel would leave a single image without a variance to normalise by."""
+        for kernel, stride in zip(KERNELS, self.strides, strict=True):
+            side = (side - kernel) // stride + 1
+        return side if side > 1 else 0
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(images)

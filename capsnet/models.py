@@ -4,26 +4,25 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from capsnet.baseline import CNN
 from capsnet.layers import (
     Capsules,
     ConvTrunk,
-    Decoder,
     DepthwiseCapsules,
     EfficientTrunk,
     Layout,
     PrimaryCapsules,
     Projection,
     at_least_one,
-    longest,
 )
 from capsnet.matrix import MatrixPrimaryCapsules
-from capsnet.recognizer import ModelInfo, Recognizer
+from capsnet.recognizer import ModelInfo
+from capsnet.redrawer import Redrawer
 from capsnet.routing import ROUTING
 from capsnet.routing.em import EMRouting
+from capsnet.student import Student
 
 TRUNKS = {"conv": ConvTrunk, "efficient": EfficientTrunk}
 PRIMARY = {"conv": PrimaryCapsules, "depthwise": DepthwiseCapsules, "matrix": MatrixPrimaryCapsules}
@@ -43,7 +42,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 # One network for all routing algorithms, so that only routing differs: 48 capsules, 12 types at 2×2 places, on the
 # trunk of Efficient-CapsNet with 96 channels at its end. About as many parameters as that has: 180,000. The decoder is
-# small, so that all of weights/ stays under 45 MB.
+# small, so that all of weights/ stays under 48 MB.
 _TRUNK = {"trunk": "efficient", "trunk_options": {"channels": [32, 64, 64, 96]}}
 _SMALL_DECODER = {"decoder_hidden": [256, 512]}
 _COMMON = {**_TRUNK, **_SMALL_DECODER, "primary": "depthwise", "primary_options": {"kernel": 8}}
@@ -82,6 +81,9 @@ CONFIGS["multi-capsnet"] = {
 # capsules and routing. 161,766 parameters.
 CONFIGS["cnn"] = {"kind": "baseline", "units": 148}
 
+# A small network that a capsule network teaches; see `capsnet.student`.
+CONFIGS["student"] = {"teacher": "capsnet"}
+
 
 @dataclass
 class CapsNetOutput:
@@ -96,7 +98,7 @@ class CapsNetOutput:
     trace: list[dict[str, Any]] | None = None
 
 
-class CapsNet(Recognizer):
+class CapsNet(Redrawer):
     """Capsule network with a reconstruction decoder.
 
     Args:
@@ -118,7 +120,6 @@ class CapsNet(Recognizer):
     trunk: ConvTrunk | EfficientTrunk
     primary: PrimaryCapsules | DepthwiseCapsules | MatrixPrimaryCapsules
     projection: Projection | nn.Identity
-    pose_range: Tensor
 
     def __init__(
         self,
@@ -160,15 +161,11 @@ class CapsNet(Recognizer):
         self.routing, layout = _routing_layer(layout, routing, K, pose_size, routing_options)
         if layout.count != K:
             raise ValueError(f"routing {routing!r} leaves {layout.count} capsules for {K} classes; use it hidden.")
-        shape = (in_channels, input_size, input_size)
-        self.decoder = Decoder(K, pose_size, shape, tuple(decoder_hidden or (512, 1024)))
-        # Low and high end (1 % and 99 % quantile) of every pose number over the training images of each class:
-        # the range in which moving it makes sense. Measured after training and kept with the weights.
-        self.register_buffer("pose_range", torch.tensor([-1.0, 1.0])[:, None, None].repeat(1, K, pose_size))
-        # By class name, what each pose number does to the picture, and how to move one property of it; measured, see
-        # `capsnet.pose`.
-        self.pose_effects: dict[str, list[dict[str, Any]]] | None = None
-        self.pose_directions: dict[str, dict[str, dict[str, Any]]] | None = None
+        self._add_decoder(decoder_hidden)
+
+    @property
+    def matrices(self) -> bool:
+        return isinstance(self.routing, EMRouting)
 
     def _grid(self, input_size: int) -> int:
         """Side of the grid of primary capsules."""
@@ -198,32 +195,6 @@ class CapsNet(Recognizer):
             capsules = layer(capsules).capsules
         return capsules
 
-    def decode(self, poses: Tensor, digits: Tensor | None = None) -> Tensor:
-        """Redraw images from the pose of one capsule each; the other capsules are set to zero.
-
-        Args:
-            poses: (B, K, P).
-            digits: (B,), whose capsule to draw from: the label while training; None takes the longest capsule.
-        Returns:
-            (B, C, H, W) in [0, 1].
-        Raises:
-            ValueError: poses or digits of another shape, or no digits for matrix capsules.
-        """
-        if poses.ndim != 3 or poses.shape[1:] != self.pose_range.shape[1:]:
-            draws = ", ".join(map(str, self.pose_range.shape[1:]))
-            raise ValueError(f"poses have shape {tuple(poses.shape)}; this model draws from (batch, {draws}).")
-        if digits is None and isinstance(self.routing, EMRouting):
-            raise ValueError("poses of matrix capsules do not say which is active; pass digits: out.lengths.argmax(1).")
-        digits = longest(poses) if digits is None else torch.as_tensor(digits, device=poses.device)
-        if digits.shape != poses.shape[:1] or digits.dtype.is_floating_point or digits.dtype == torch.bool:
-            given = f"{tuple(digits.shape)} of {digits.dtype}"
-            raise ValueError(f"digits have shape {given}; pass ({len(poses)},), a class index for each pose.")
-        # Not on a GPU, which would have to finish first, nor compiled, where values are not known yet.
-        looked_at = digits.device.type == "cpu" and not torch.compiler.is_compiling()
-        if looked_at and not ((digits >= 0) & (digits < poses.shape[1])).all():
-            raise ValueError(f"digits are class indices from 0 to {poses.shape[1] - 1}, not {digits.tolist()}.")
-        return self.decoder(poses, digits)
-
 
 def _routing_layer(
     layout: Layout, routing: str, capsules: int, pose_size: int, options: dict[str, Any] | None = None
@@ -243,18 +214,25 @@ def _named(choices: dict[str, Any], what: str, name: str) -> Any:
     return choices[name]
 
 
-def build(config: dict[str, Any]) -> CapsNet | CNN:
-    """The untrained model that a config.json describes: a `CNN` if its kind is "baseline", else a `CapsNet`.
+Network = CapsNet | CNN | Student
+
+
+def build(config: dict[str, Any]) -> Network:
+    """The untrained model that a config.json describes.
+
+    It is a `CNN` if its kind is "baseline", a `Student` if it has a teacher, else a `CapsNet`.
 
     Raises:
         TypeError, ValueError: it describes none.
     """
     if not isinstance(config, dict):
         raise TypeError(f"a {type(config).__name__} in the place of named settings")
-    return CNN(**config) if config.get("kind") == "baseline" else CapsNet(**config)
+    if config.get("kind") == "baseline":
+        return CNN(**config)
+    return Student(**config) if "teacher" in config else CapsNet(**config)
 
 
-def create_model(name: str, **overrides: Any) -> CapsNet | CNN:
+def create_model(name: str, **overrides: Any) -> Network:
     """A new, untrained model of a named configuration, with some of its settings replaced.
 
     The options of a trunk, primary or routing that is replaced by another go with it.

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.evaluation import drawn_sets, prepare_all
-from capsnet.models import CapsNet
+from capsnet.models import Network
 from capsnet.pens import smooth_curve
 from capsnet.rejection import FALSE_ALARMS, Judgement, judge
 from capsnet.strokes import rasterize
@@ -57,7 +56,7 @@ class Rejection:
         return {"false_alarms": FALSE_ALARMS, **asdict(self)}
 
 
-def evaluate_rejection(model: CapsNet | CNN, validation: Images, folder: Path) -> Rejection:
+def evaluate_rejection(model: Network, validation: Images, folder: Path) -> Rejection:
     """Judge the drawn sets in `folder`, as in `capsnet.evaluation`, and nonsense made of the validation images.
 
     Raises:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from capsnet.data import Images, to_float
-from capsnet.models import CapsNet
 from capsnet.morphometry import MEANINGFUL, PROPERTIES, measure
+from capsnet.redrawer import Redrawer
 
 # A number's name is the property that makes up so much of the sum of all squared changes, in typical differences …
 ALONE = 0.6
@@ -42,7 +42,7 @@ class Effect:
     strength: float
 
 
-def draw(model: CapsNet, digit: int, poses: Tensor) -> Tensor:
+def draw(model: Redrawer, digit: int, poses: Tensor) -> Tensor:
     """The decoder's pictures (N, C, H, W) of poses (N, P) of one digit."""
     all_poses = poses.new_zeros(len(poses), len(model.info.class_names), poses.shape[1])
     all_poses[:, digit] = poses
@@ -50,7 +50,7 @@ def draw(model: CapsNet, digit: int, poses: Tensor) -> Tensor:
         return model.decode(all_poses, torch.full((len(poses),), digit))
 
 
-def blend(model: CapsNet, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor, steps: int) -> Tensor:
+def blend(model: Redrawer, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor, steps: int) -> Tensor:
     """The decoder's pictures (steps, C, H, W) on the straight way from one pose (P,) to another, both ends included.
 
     Each pose is where the decoder expects that digit's. One digit bends from A to B; of two, the pose of A shrinks to
@@ -63,7 +63,7 @@ def blend(model: CapsNet, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Te
         return model.decoder.mix((1 - share) * ends[0] + share * ends[1])
 
 
-def effects(model: CapsNet, digit: int, poses: Tensor) -> list[Effect]:
+def effects(model: Redrawer, digit: int, poses: Tensor) -> list[Effect]:
     """What each number of the digit's pose does, as a mean over real poses (N, P) of it.
 
     Each number moves from the low to the high end of `model.pose_range`, the others stay.
@@ -111,7 +111,7 @@ class Direction:
     leak: float
 
 
-def directions(model: CapsNet, digit: int, poses: Tensor) -> dict[str, Direction]:
+def directions(model: Redrawer, digit: int, poses: Tensor) -> dict[str, Direction]:
     """A direction for each property of `MEANINGFUL` that the digit's pose moves, from real poses (N, P) of it.
 
     Of the many changes that would move a property alone, it is the one most like the poses' own variation (least
@@ -153,7 +153,7 @@ def directions(model: CapsNet, digit: int, poses: Tensor) -> dict[str, Direction
 
 
 def transplant(
-    model: CapsNet, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor
+    model: Redrawer, digit_a: int, pose_a: Tensor, digit_b: int, pose_b: Tensor
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Pose B (P,) in the style of pose A (P,), and the properties that were taken over.
 
@@ -188,7 +188,7 @@ def _typical() -> Tensor:
     return torch.tensor([PROPERTIES[name].typical for name in CONTROLLED], dtype=torch.float64)
 
 
-def _gain_and_leak(model: CapsNet, digit: int, poses: Tensor, name: str, change: Tensor) -> tuple[float, float]:
+def _gain_and_leak(model: Redrawer, digit: int, poses: Tensor, name: str, change: Tensor) -> tuple[float, float]:
     """What one typical difference that is asked for does, in typical differences, as a mean over poses (N, P)."""
     step = PROPERTIES[name].typical * change
     ends = [_controlled(draw(model, digit, poses + side * step)) for side in (-0.5, 0.5)]
@@ -198,7 +198,7 @@ def _gain_and_leak(model: CapsNet, digit: int, poses: Tensor, name: str, change:
     return moved[own].item(), others.abs().max().item()
 
 
-def measure_poses(model: CapsNet, data: Images, each: int) -> dict[str, dict[str, Any]]:
+def measure_poses(model: Redrawer, data: Images, each: int) -> dict[str, dict[str, Any]]:
     """What poses.json holds: "effects" and "directions", as dicts, of every class by name.
 
     Args:

@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
-from capsnet.models import CapsNet
+from capsnet.models import Network
+from capsnet.recognizer import Recognizer
+from capsnet.redrawer import Redrawer
 
 FALSE_ALARMS = 0.01  # of validation digits that the threshold rejects
 DOUBT = 0.5  # what the lengths count beside the picture
@@ -44,7 +45,7 @@ def strangeness(images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     return unlikeness(images, pictures) + DOUBT * (1 - first + second)
 
 
-def is_digit(model: CapsNet | CNN, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
+def is_digit(model: Recognizer, images: Tensor, pictures: Tensor, lengths: Tensor) -> Tensor:
     """Whether images are no stranger than the model's threshold, (B,); every one where that was not measured.
 
     Args: as in `strangeness`.
@@ -64,7 +65,7 @@ class Judgement:
 
 
 @torch.inference_mode()
-def judge(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> Judgement:
+def judge(model: Network, images: Tensor, batch_size: int = 500) -> Judgement:
     """Read images (N, C, H, W) in [0, 1] and measure how strange each is.
 
     A model that does not draw knows its lengths alone: there the unlikeness is zero.
@@ -73,12 +74,12 @@ def judge(model: CapsNet | CNN, images: Tensor, batch_size: int = 500) -> Judgem
     for part in images.split(batch_size):
         out = model(part)
         longest, answers = out.lengths.max(1)
-        pictures = model.decode(out.poses, answers) if isinstance(model, CapsNet) else part
+        pictures = model.decode(out.poses, answers) if isinstance(model, Redrawer) else part
         parts.append((strangeness(part, pictures, out.lengths), unlikeness(part, pictures), longest, answers))
     return Judgement(*map(torch.cat, zip(*parts, strict=True)))
 
 
-def measure_threshold(model: CapsNet | CNN, validation: Images) -> None:
+def measure_threshold(model: Network, validation: Images) -> None:
     """Set `model.rejection_threshold` so that `FALSE_ALARMS` of the validation images are stranger."""
     model.eval()
     found = judge(model, to_float(validation.images))

@@ -1,16 +1,15 @@
 """How a network's error grows with distortions, and on affine digits."""
 
 from capsnet.affnist import SHEET, affine_digits, centred
-from capsnet.baseline import CNN
 from capsnet.data import Images, to_float
 from capsnet.distortions import DISTORTIONS, distort
 from capsnet.evaluation import Result, evaluate_images, evaluate_mnist
-from capsnet.models import CapsNet
+from capsnet.models import Network
 
 EVERY = 5  # of the test images: 2,000 a point
 
 
-def evaluate_robustness(model: CapsNet | CNN, test: Images) -> dict[str, dict[float, Result]]:
+def evaluate_robustness(model: Network, test: Images) -> dict[str, dict[float, Result]]:
     """Error by kind and amount of each distortion, on every fifth image; amount 0 are those images as they are."""
     chosen = test[::EVERY]
     images, labels = to_float(chosen.images), [model.info.class_names[k] for k in chosen.labels.tolist()]
@@ -24,7 +23,7 @@ def evaluate_robustness(model: CapsNet | CNN, test: Images) -> dict[str, dict[fl
     }
 
 
-def evaluate_affine(model: CapsNet | CNN, test: Images) -> Result:
+def evaluate_affine(model: Network, test: Images) -> Result:
     """Error on affine versions of the test digits.
 
     A network of another size than the sheet gets what MNIST's own preparation would cut out of it: the digit with its

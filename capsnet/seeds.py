@@ -5,13 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from capsnet.baseline import CNN
 from capsnet.callbacks import say
 from capsnet.card import write_card
 from capsnet.checkpoint import POSES, load_model, read_json, write_atomically, write_json
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images
-from capsnet.models import CapsNet
+from capsnet.models import Network
 from capsnet.run import check_not_stopped, has_checkpoint
 from capsnet.training import rank, train
 
@@ -26,7 +25,7 @@ def train_seeds(
     resume: bool = False,
     log: Callable[[str], None] = say,
     **options: Any,
-) -> CapsNet | CNN:
+) -> Network:
     """Train with `seeds` seeds from config.seed on, each in a folder of its own, and keep the best in `out`.
 
     The best is chosen as the best epoch is. Its metrics.json lists all under "seeds".

@@ -7,12 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capsnet.baseline import CNN, CNNOutput
+from capsnet.baseline import CNNOutput
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images, to_float
+from capsnet.distillation import distillation_loss
 from capsnet.distributed import Team
 from capsnet.losses import margin_loss, present, reconstruction_loss, spread_loss, spread_margin
-from capsnet.models import CapsNet, CapsNetOutput
+from capsnet.models import CapsNet, CapsNetOutput, Network
+from capsnet.redrawer import Redrawer
+from capsnet.student import StudentOutput
 
 
 class Step(Protocol):
@@ -25,10 +28,11 @@ class Step(Protocol):
 
 def make_step(
     config: TrainingConfig,
-    model: CapsNet | CNN,
+    model: Network,
     optimizer: torch.optim.Optimizer,
     device: torch.device,
     network: nn.Module | None = None,
+    teacher: CapsNet | None = None,
 ) -> Step:
     """The step: images (B, C, H, W) float, labels (B,) or (B, n), epochs done → (5,), see below.
 
@@ -37,6 +41,7 @@ def make_step(
 
     Args:
         network: what to call in the place of `model`, see `Team.network`; the step then takes the weight of its share.
+        teacher: of a student; it reads the same images, and does not learn.
     """
     network = network or model
     low_precision = use_bf16(config.precision, device)
@@ -44,8 +49,12 @@ def make_step(
     def objective(images: Tensor, labels: Tensor, pictures: Tensor, margin: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             out = network(images)
-            drawn = _redraw(model, out.poses, labels) if isinstance(model, CapsNet) else None
+            drawn = _redraw(model, out.poses, labels) if isinstance(model, Redrawer) else None
+            with torch.no_grad():  # whose results may take part in a gradient, unlike those of inference mode
+                told = None if teacher is None else teacher(images)
         loss = class_loss(config, out, labels, margin)
+        if told is not None:
+            loss = loss + distillation_loss(config, out, told, labels)
         if drawn is not None:
             loss = loss + config.reconstruction_weight * reconstruction_loss(drawn, pictures)
         return loss, out.lengths
@@ -73,15 +82,15 @@ def make_step(
     return step
 
 
-def _redraw(model: CapsNet, poses: Tensor, labels: Tensor) -> Tensor:
+def _redraw(model: Redrawer, poses: Tensor, labels: Tensor) -> Tensor:
     """What the capsule of every digit on every image draws: labels (B,) or (B, n) → (B·n, C, H, W)."""
     return model.decode(poses.repeat_interleave(labels.numel() // len(labels), 0), labels.flatten())
 
 
 def class_loss(
-    config: TrainingConfig, out: CapsNetOutput | CNNOutput, labels: Tensor, margin: Tensor | float
+    config: TrainingConfig, out: CapsNetOutput | CNNOutput | StudentOutput, labels: Tensor, margin: Tensor | float
 ) -> Tensor:
-    """The loss of what the network answers, without that of what it redraws, by the configuration."""
+    """The loss of the network's answers by the labels and the configuration, without that of what it redraws."""
     if config.loss == "cross-entropy":
         assert isinstance(out, CNNOutput)  # see TrainingConfig.check
         return F.cross_entropy(out.logits, labels)
@@ -126,7 +135,7 @@ def learning_rate(config: TrainingConfig, epoch: float) -> float:
 
 @torch.inference_mode()
 def evaluate(
-    model: CapsNet | CNN, data: Images, config: TrainingConfig, batch_size: int = 500, team: Team | None = None
+    model: Network, data: Images, config: TrainingConfig, batch_size: int = 500, team: Team | None = None
 ) -> dict[str, float]:
     """Loss (the spread loss with its last margin), error (fraction), mean length of the correct capsule over `data`.
 

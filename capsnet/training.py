@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.baseline import CNN
 from capsnet.batches import epoch_order, lesson, network_for, pens_for
 from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
@@ -23,11 +22,13 @@ from capsnet.checkpoint import save_model, write_json
 from capsnet.configuration import TrainingConfig, command
 from capsnet.data import Images, to_float
 from capsnet.diagnostics import diagnose, warning
+from capsnet.distillation import engage
 from capsnet.distributed import PATIENCE, Team
 from capsnet.finetuning import take_over
-from capsnet.models import CapsNet
+from capsnet.models import Network
 from capsnet.overlap import measure_presence
 from capsnet.pairs import fixed_pairs
+from capsnet.redrawer import Redrawer
 from capsnet.rejection import measure_threshold
 from capsnet.run import (
     CHECKPOINT,
@@ -42,6 +43,7 @@ from capsnet.run import (
     write_checkpoint,
 )
 from capsnet.step import Step, device_name, evaluate, make_step, means
+from capsnet.student import Student
 
 LOOK_EVERY = 100  # steps between two looks at what they gave; each look waits for the device
 
@@ -57,7 +59,7 @@ def train(
     checkpoint_minutes: float = 10,
     log: Callable[[str], None] = say,
     callbacks: Sequence[Callback] = (),
-) -> CapsNet | CNN:
+) -> Network:
     """Train a model and leave it in `out` with config.json, training.json and metrics.json.
 
     The weights are those of the epoch with the smallest validation error, ties broken by validation loss. Processes
@@ -71,8 +73,8 @@ def train(
         log: gets one line an epoch, and one when the checkpoint before has to be taken.
         callbacks: called after every epoch, when its checkpoint is written, in one of the processes.
     Raises:
-        ModelError: nothing to resume from, the checkpoint was made with another configuration or other data, or there
-            is one that could be resumed but was not asked for.
+        ModelError: nothing to resume from, the checkpoint was made with another configuration or other data, there is
+            one that could be resumed but was not asked for, or a student's teacher cannot teach it.
         DivergedError: loss or gradient is no finite number.
         OSError: a file cannot be written.
         ValueError: images or labels of the wrong form, pen digits beside images that are not 1×28×28 or no digits, or
@@ -92,6 +94,7 @@ def train(
         anew = take_over(model, config.start)
         log(f"weights of {config.start}" + (f"; anew, since the classes are others: {', '.join(anew)}" if anew else ""))
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
+    teacher = engage(config.teacher, model, device) if isinstance(model, Student) else None
     network = team.network(model, device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     generator = torch.Generator(device).manual_seed(config.seed)
@@ -104,7 +107,7 @@ def train(
     pairs = config.kind == "pair"
     judged = (fixed_pairs(validation)[0] if pairs else validation).to(device)
     data, pens = data.to(device), pens_for(config, data.to(device))
-    step = make_step(config, model, optimizer, device, network)
+    step = make_step(config, model, optimizer, device, network, teacher)
     due = Clock(checkpoint_minutes)
 
     def save() -> None:
@@ -137,7 +140,7 @@ def train(
 
     model.load_state_dict(best)
     if team.leads:
-        if isinstance(model, CapsNet):
+        if isinstance(model, Redrawer):
             measure_pose_range(model, fixed_pairs(data)[0].to(device) if pairs else data)
         if pairs:
             measure_presence(model, validation)
@@ -207,7 +210,7 @@ def _what_is_left(out: Path) -> str:
 
 
 @torch.inference_mode()
-def measure_pose_range(model: CapsNet, data: Images, batch_size: int = 500) -> None:
+def measure_pose_range(model: Redrawer, data: Images, batch_size: int = 500) -> None:
     """Set `model.pose_range` to the 1 % and 99 % quantiles of each class's poses over its own images, or pairs."""
     model.eval()
     labels = data.labels.view(len(data), -1)  # (N, n)

@@ -34,7 +34,8 @@ def test_figures(small, digits):
 def test_every_network_has_figures(name, digits):
     data = fixed_pairs(digits[:4])[0] if name == "multi-capsnet" else digits[:4]
     found = diagnose(create_model(name), data)
-    missing = {"cnn": {"coupling_entropy", "longest_sum"}, "em-capsnet": {"longest_sum"}}.get(name, set())
+    unrouted = {"coupling_entropy", "longest_sum"}
+    missing = {"cnn": unrouted, "student": unrouted, "em-capsnet": {"longest_sum"}}.get(name, set())
     assert found.keys() == ALL - missing
     assert all(value >= 0 for value in found.values()) and found.get("coupling_entropy", 0) <= 1.001
 

@@ -8,7 +8,7 @@ from capsnet.functional import directions
 from capsnet.layers import Capsules
 from capsnet.models import CONFIGS, create_model
 
-SMALL = ["capsnet-small", *(name for name in CONFIGS if name not in ("capsnet", "capsnet-small", "cnn"))]
+SMALL = ["capsnet-small", *(name for name in CONFIGS if name not in ("capsnet", "capsnet-small", "cnn", "student"))]
 
 
 @pytest.fixture(scope="module", params=SMALL)

@@ -64,6 +64,11 @@ def test_one_without_capsules_has_no_decoder_and_other_sizes_go(export):
     assert list(export.exported(capsnet.create_model("cnn", input_size=20, in_channels=3).eval())) == ["encoder.onnx"]
 
 
+def test_a_student_reads_and_draws(export):
+    student = capsnet.create_model("student", channels=[4, 4, 4, 8], decoder_hidden=[8, 8]).eval()
+    assert list(export.exported(student)) == ["encoder.onnx", "decoder.onnx"]
+
+
 def test_what_differs_is_not_written(main, export, monkeypatch, small, tmp_path, capsys):
     save_model(capsnet.create_model("small"), tmp_path / "model")
     monkeypatch.setattr(export, "compare", lambda *_: 0.5)

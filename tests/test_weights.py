@@ -11,12 +11,17 @@ from capsnet.card import write_card
 from capsnet.checkpoint import WEIGHTS, available_models, load_model, read_json, read_tensors, save_model
 from capsnet.data import Images, to_float
 from capsnet.demo import examples
+from capsnet.distillation import evaluate_distillation
 from capsnet.morphometry import PROPERTIES
 from capsnet.outsiders import nonsense
 from capsnet.pairs import fixed_pairs
 from capsnet.rejection import judge
 
 FOLDER = WEIGHTS / "capsnet"
+
+
+def is_student(name):
+    return "teacher" in read_json(WEIGHTS / name / "config.json")
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +169,23 @@ def test_shuffled_pixels_are_no_digits_and_digits_are(name, digits):
     measured = read_json(WEIGHTS / name / "metrics.json")["rejection"]
     assert measured["threshold"] == model.rejection_threshold
     assert all(0.85 < its["auroc"] <= 1 for its in measured["outsiders"].values())
+
+
+# Taught by another
+
+
+@pytest.mark.parametrize("name", [name for name in available_models() if is_student(name)])
+def test_a_student_is_as_good_as_promised(name, digits):
+    student, figures = load_model(name), read_json(WEIGHTS / name / "metrics.json")["distillation"]
+    teacher = load_model(student.config["teacher"])
+    assert figures["teacher"] == student.config["teacher"] and figures["images"] == 10_000
+    assert figures["errors"] <= 60 and figures["redrawn_ratio"] <= 1.5 and figures["single_image"]["times_faster"] >= 10
+    assert all(
+        torch.equal(a, b) for a, b in zip(student.decoder.parameters(), teacher.decoder.parameters(), strict=True)
+    )
+    found = evaluate_distillation(student, teacher, Images((digits[0] * 255).round().byte(), digits[1]))
+    assert found.errors / found.images <= 0.03 and found.summary()["redrawn_ratio"] <= 1.6
+    assert (WEIGHTS / name / "model.safetensors").stat().st_size < 4e6
 
 
 # Two digits at once

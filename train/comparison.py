@@ -14,6 +14,7 @@ from capsnet.comparison import encoder_parameters, error_by, iterates, macs, set
 from capsnet.configuration import recipe
 from capsnet.data import Images
 from capsnet.models import CapsNet, build
+from capsnet.redrawer import Redrawer
 from capsnet.run import keep_freed_memory
 from capsnet.step import device_name, make_step
 from train.benchmark import BATCH, time_in_turns
@@ -25,12 +26,13 @@ ROUNDS = 15
 
 
 def compare(validation: Images) -> dict[str, dict[str, Any]]:
-    """Figures of every model in weights/: those in its metrics.json, and what is measured here.
+    """Figures of every model in weights/ that routes: those in its metrics.json, and what is measured here.
 
     Raises:
         ModelError: the model that times are measured by is missing, or a metrics.json.
     """
-    models = {name: load_model(name) for name in available_models()}
+    loaded = {name: load_model(name) for name in available_models()}
+    models = {name: model for name, model in loaded.items() if isinstance(model, CapsNet)}
     if UNIT not in models:
         raise ModelError(f"there are no weights of {UNIT}, by which times are measured; train that first.")
     cpu = torch.device("cpu")
@@ -77,9 +79,27 @@ def training_step(model: CapsNet) -> Callable[[], object]:
     return lambda: step(images, labels, config.warm_up)
 
 
-def single_image(model: CapsNet) -> Callable[[], object]:
-    image = torch.rand(1, 1, 28, 28)
+def single_image(model: Redrawer) -> Callable[[], object]:
+    image = torch.rand(1, model.info.in_channels, model.info.input_size, model.info.input_size)
     return torch.inference_mode()(lambda: model(image))
+
+
+def beside_teacher(student: Redrawer, teacher: Redrawer, rounds: int = 10 * ROUNDS) -> dict[str, Any]:
+    """What reading one image takes both, in turns, on one thread: one image is too little work to share."""
+    cpu, threads = torch.device("cpu"), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rows = {name: single_image(model) for name, model in (("student", student), ("teacher", teacher))}
+        seconds = time_in_turns(rows, rounds, cpu)
+    finally:
+        torch.set_num_threads(threads)
+    return {
+        "milliseconds": 1e3 * seconds["student"],
+        "teacher_milliseconds": 1e3 * seconds["teacher"],
+        "times_faster": seconds["teacher"] / seconds["student"],
+        "rounds": rounds,
+        "torch": torch.__version__,
+    }
 
 
 def peak_memory(config: dict[str, Any]) -> int | None:

@@ -15,9 +15,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from capsnet.baseline import CNN  # noqa: E402
 from capsnet.calibration import evaluate_calibration  # noqa: E402
-from capsnet.card import calibration_table, overlap_table, rejection_table, robustness_table, write_card  # noqa: E402
+from capsnet.card import (  # noqa: E402
+    calibration_table,
+    distillation_table,
+    overlap_table,
+    rejection_table,
+    robustness_table,
+    write_card,
+)
 from capsnet.checkpoint import (  # noqa: E402
     WEIGHTS,
     ModelError,
@@ -29,40 +35,42 @@ from capsnet.checkpoint import (  # noqa: E402
 )
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, Images  # noqa: E402
+from capsnet.distillation import evaluate_distillation, load_teacher  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
-from capsnet.models import CapsNet  # noqa: E402
+from capsnet.models import Network  # noqa: E402
 from capsnet.outsiders import evaluate_rejection  # noqa: E402
 from capsnet.overlap import evaluate_overlap  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
 from capsnet.robustness import evaluate_affine, evaluate_robustness  # noqa: E402
 from capsnet.sources import MNIST, SOURCES, load_mnist, source_of, split_validation  # noqa: E402
+from capsnet.student import Student  # noqa: E402
 
 Measured = tuple[dict[str, Any], str]  # figures as metrics.json keeps them, and a table
 
 
-def own_test(model: CapsNet | CNN, data_dir: str) -> Images:
+def own_test(model: Network, data_dir: str) -> Images:
     """Those of the data set that has the model's classes."""
     return load_mnist(data_dir, train=False, name=source_of(model.info.class_names))
 
 
-def mnist(model: CapsNet | CNN, data_dir: str) -> Measured:
+def mnist(model: Network, data_dir: str) -> Measured:
     result = evaluate_mnist(model, own_test(model, data_dir))
     return result.summary(), table({f"{SOURCES[source_of(model.info.class_names)].title} test": result})
 
 
-def drawn(model: CapsNet | CNN, data_dir: str) -> Measured:
+def drawn(model: Network, data_dir: str) -> Measured:
     results = evaluate_drawn(model, Path(data_dir) / "drawn")
     return {name: result.summary() for name, result in results.items()}, table(results)
 
 
-def rejection(model: CapsNet | CNN, data_dir: str) -> Measured:
+def rejection(model: Network, data_dir: str) -> Measured:
     validation = split_validation(load_mnist(data_dir, train=True))[1]
     measure_threshold(model, validation)
     figures = evaluate_rejection(model, validation, Path(data_dir) / "drawn").summary()
     return figures, rejection_table(figures)
 
 
-def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
+def robustness(model: Network, data_dir: str) -> Measured:
     curves = evaluate_robustness(model, own_test(model, data_dir))
     figures = {
         kind: [{"amount": amount, **result.summary(), "interval": interval(result)} for amount, result in curve.items()]
@@ -71,7 +79,7 @@ def robustness(model: CapsNet | CNN, data_dir: str) -> Measured:
     return figures, robustness_table(figures)
 
 
-def affine(model: CapsNet | CNN, data_dir: str) -> Measured:
+def affine(model: Network, data_dir: str) -> Measured:
     result = evaluate_affine(model, own_test(model, data_dir))
     return {**result.summary(), "interval": interval(result)}, table({"affine digits": result})
 
@@ -80,20 +88,31 @@ def interval(result: Result) -> list[float]:
     return [round(end, 5) for end in result.interval]
 
 
-def calibration(model: CapsNet | CNN, data_dir: str) -> Measured:
+def calibration(model: Network, data_dir: str) -> Measured:
     found = evaluate_calibration(model, own_test(model, data_dir), Path(data_dir) / "drawn")
     figures = {name: one.summary() for name, one in found.items()}
     return figures, calibration_table(figures)
 
 
-def overlap(model: CapsNet | CNN, data_dir: str) -> Measured:
+def overlap(model: Network, data_dir: str) -> Measured:
     found = evaluate_overlap(model, own_test(model, data_dir))
     figures = found.summary()
     errors = f"squared error of a digit: redrawn from its capsule {found.redrawn:.1f}, the sheet {found.sheet:.1f}"
     return figures, "\n\n".join([table({"pairs": found.result}), errors, overlap_table(figures)])
 
 
-SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
+def distillation(model: Network, data_dir: str) -> Measured:
+    from train.comparison import beside_teacher  # the benchmark comes along
+
+    assert isinstance(model, Student)  # see suites_for
+    teacher = load_teacher(model.config["teacher"])
+    found = evaluate_distillation(model, teacher, own_test(model, data_dir)).summary()
+    told = {"teacher": model.config["teacher"], "data": f"{SOURCES[source_of(model.info.class_names)].title} test"}
+    figures = {**told, **found, "single_image": beside_teacher(model, teacher)}
+    return figures, distillation_table(figures, model.info.name)
+
+
+SUITES: dict[str, Callable[[Network, str], Measured]] = {
     "mnist": mnist,
     "drawn": drawn,
     "rejection": rejection,
@@ -101,16 +120,22 @@ SUITES: dict[str, Callable[[CapsNet | CNN, str], Measured]] = {
     "affine": affine,
     "calibration": calibration,
     "overlap": overlap,
+    "distillation": distillation,
 }
 PAIRS = ("overlap",)  # suites of networks that read two digits; the others are of those that read one
-ANYTHING = ("mnist", "robustness", "overlap")  # suites that need no digits, but one of `capsnet.sources`
+TAUGHT = ("distillation",)  # of those, suites of students
+# Suites that need no digits, but one of `capsnet.sources`.
+ANYTHING = ("mnist", "robustness", "overlap", "distillation")
 OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
 
 
 def main() -> int:
     parser = Parser(description="Measure a trained model.")
     parser.add_argument("--model", default="capsnet", help="a name in weights/ or a folder (default: capsnet)")
-    suites = "overlap is for models that read pairs; routing compares all models in weights/; all is the rest that fits"
+    suites = (
+        "overlap is for models that read pairs, distillation for students; "
+        "routing compares all models in weights/ that route; all is the rest that fits"
+    )
     parser.add_argument("--suite", required=True, choices=[*SUITES, "all", "routing"], help=suites)
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="holds MNIST/ (fetched when missing) and drawn/")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -154,14 +179,15 @@ def measure(options: Namespace) -> None:
         print(json.dumps(figures if options.suite == "all" else figures[options.suite]))
 
 
-def suites_for(model: CapsNet | CNN) -> list[str]:
+def suites_for(model: Network) -> list[str]:
     """What can be measured of a model that reads one thing or two, digits or others."""
     source = source_of(model.info.class_names)
     known = SUITES if source == MNIST else ANYTHING if source else ("drawn",)
+    known = [suite for suite in known if suite not in TAUGHT or isinstance(model, Student)]
     return [suite for suite in known if (suite in PAIRS) == (model.info.kind == "pair")]
 
 
-def record(folder: Path, model: CapsNet | CNN, suite: str, figures: dict[str, Any], data_dir: str) -> None:
+def record(folder: Path, model: Network, suite: str, figures: dict[str, Any], data_dir: str) -> None:
     """Write the figures into the folder's metrics.json and card, with those of the other seeds that are there."""
     metrics, best = read_json(folder / "metrics.json"), str(read_json(folder / "training.json")["seed"])
     name = "test" if suite == "mnist" else suite

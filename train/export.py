@@ -1,6 +1,6 @@
 """Write a network as ONNX: `python train/export.py capsnet` writes runs/capsnet-onnx/encoder.onnx and decoder.onnx.
 
-encoder: images (B, C, H, W), ink 1 on paper 0 → lengths (B, K) and, of a capsule network, poses (B, K, P).
+encoder: images (B, C, H, W), ink 1 on paper 0 → lengths (B, K) and, of a network that has them, poses (B, K, P).
 decoder: poses (B, K, P) and digits (B,), int64, of whose capsule each is drawn → pictures (B, C, H, W).
 
 Both take any number of images. They are compared with PyTorch on MNIST's digits before they are kept, and carry the
@@ -22,7 +22,8 @@ from capsnet.baseline import CNN  # noqa: E402
 from capsnet.checkpoint import ModelError, load_model, write_atomically  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.demo.examples import digits  # noqa: E402
-from capsnet.models import CapsNet  # noqa: E402
+from capsnet.models import Network  # noqa: E402
+from capsnet.redrawer import Redrawer  # noqa: E402
 
 BATCHES = 1, 2, 300  # digits at a time, in the comparison
 TOLERANCE = 1e-4  # most that a length, a pose number or a pixel may differ by
@@ -32,7 +33,7 @@ OPSET = 20
 class Encoder(nn.Module):
     """What a network reads, as a tuple."""
 
-    def __init__(self, model: CapsNet | CNN):
+    def __init__(self, model: Network):
         super().__init__()
         self.model, self.names = model, ("lengths",) if isinstance(model, CNN) else ("lengths", "poses")
 
@@ -46,7 +47,7 @@ class Drawer(nn.Module):
 
     names = ("pictures",)
 
-    def __init__(self, model: CapsNet):
+    def __init__(self, model: Redrawer):
         super().__init__()
         self.decoder = model.decoder
 
@@ -74,7 +75,7 @@ def main() -> int:
     return 0
 
 
-def exported(model: CapsNet | CNN) -> dict[str, tuple[bytes, float]]:
+def exported(model: Network) -> dict[str, tuple[bytes, float]]:
     """The files by name, and by how much their numbers differ at most from those of PyTorch.
 
     Raises:
@@ -82,7 +83,7 @@ def exported(model: CapsNet | CNN) -> dict[str, tuple[bytes, float]]:
     """
     images = real_digits(model)
     files = {"encoder.onnx": convert(Encoder(model), {"images": images}, model)}
-    if isinstance(model, CapsNet):
+    if isinstance(model, Redrawer):
         with torch.inference_mode():
             read = model(images)
         poses, winners = read.poses.clone(), read.lengths.argmax(1).clone()
@@ -90,14 +91,14 @@ def exported(model: CapsNet | CNN) -> dict[str, tuple[bytes, float]]:
     return files
 
 
-def real_digits(model: CapsNet | CNN) -> Tensor:
+def real_digits(model: Network) -> Tensor:
     """MNIST's digits of the page, (300, C, H, W) in the network's size."""
     images = torch.from_numpy(digits()["images"])[:, None] / 255
     images = F.interpolate(images, size=(model.info.input_size,) * 2, mode="bilinear")
     return images.repeat(1, model.info.in_channels, 1, 1)
 
 
-def convert(part: nn.Module, inputs: dict[str, Tensor], model: CapsNet | CNN) -> tuple[bytes, float]:
+def convert(part: nn.Module, inputs: dict[str, Tensor], model: Network) -> tuple[bytes, float]:
     """A part of a network as ONNX, and how far it is off. Raises ModelError where that is more than rounding."""
     import onnx
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import gradio as gr
 import torch
 
-from capsnet.models import CapsNet
 from capsnet.pose import blend, draw, transplant
+from capsnet.redrawer import Redrawer
 from capsnet.rejection import is_digit
 
 from . import pad, words
@@ -34,7 +34,7 @@ class UnreadableSheet(ValueError):
 class Pair:
     """What a network reads on two sheets, A and B."""
 
-    model: CapsNet
+    model: Redrawer
     images: torch.Tensor  # (2, 1, H, W), what it saw
     digits: list[int]  # the longest capsule of each
     poses: torch.Tensor  # (2, P), theirs, rounded as they travel

@@ -6,7 +6,8 @@ from itertools import groupby
 
 import capsnet
 from capsnet.baseline import CNN
-from capsnet.models import CapsNet
+from capsnet.models import CapsNet, Network
+from capsnet.redrawer import Redrawer
 
 from . import words
 from .pixels import read
@@ -47,7 +48,7 @@ def of_pairs(model) -> CapsNet | None:
     return None
 
 
-def _loaded(name: str) -> CapsNet | CNN | None:
+def _loaded(name: str) -> Network | None:
     """The network of that name in weights/; None, and a line on stderr, where it cannot be loaded."""
     try:
         return capsnet.load_model(name)
@@ -67,7 +68,7 @@ def takes(model) -> tuple:
     return info.in_channels, info.input_size, info.class_names
 
 
-def named(networks: dict, name) -> CapsNet:
+def named(networks: dict, name) -> Redrawer:
     """The network of that name; ValueError with one sentence where there is none."""
     if not isinstance(name, str) or name not in networks:
         raise ValueError(f"There is no model {str(name)[:80]!r}: choose one of {', '.join(networks)}.")

@@ -4,7 +4,6 @@ import gradio as gr
 import torch
 
 from capsnet.morphometry import MEANINGFUL
-from capsnet.routing.em import EMRouting
 
 from . import words
 from .answer import DECIMALS, LARGEST, Answer, rounded
@@ -72,7 +71,7 @@ def bounds(model) -> dict:
 
 def most(model) -> int:
     """The most that a pose number may be. A squashed vector lies within ±1; matrix capsules are not squashed."""
-    return LARGEST if isinstance(model.routing, EMRouting) else 1
+    return LARGEST if model.matrices else 1
 
 
 def does(model) -> list[list[list[dict]]]:

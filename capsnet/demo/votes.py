@@ -5,7 +5,7 @@ from html import escape
 import gradio as gr
 
 from capsnet.explain import Explanation, alike, explain
-from capsnet.routing.em import EMRouting
+from capsnet.models import CapsNet
 
 from . import pad, words
 from .answer import refusing, rounded
@@ -49,8 +49,9 @@ def count(networks: dict, request) -> dict:
         image = pad.read_sheet(request)
     except ValueError as error:  # which the errors of drawings are, too
         return {"why": words.message("votes.unvoted") if pad.is_empty(request) else words.of_error(error)}
-    matrices = isinstance(model.routing, EMRouting)
-    return {"pixels": encode(image), **show(explain(model, image), matrices)}
+    if not isinstance(model, CapsNet):
+        return {"why": words.message("votes.unrouted")}
+    return {"pixels": encode(image), **show(explain(model, image), model.matrices)}
 
 
 def show(explanation: Explanation, matrices: bool) -> dict:

@@ -18,10 +18,11 @@ NEARLY_ALL = 24  # pixels of 28; digits are 20 high or wide
 CLEAR = 0.8  # from here on the page speaks without a "looks like"
 
 # Which group each network is in, in the order of the page.
-PUBLISHED, ROUTINGS, OTHERS = GROUPS = "group.published", "group.routings", "group.others"
+PUBLISHED, FAST, ROUTINGS, OTHERS = GROUPS = "group.published", "group.fast", "group.routings", "group.others"
 NETWORKS = {
     "capsnet": PUBLISHED,
     "efficient-capsnet": PUBLISHED,
+    "student": FAST,
     "dynamic-capsnet": ROUTINGS,
     "uniform-capsnet": ROUTINGS,
     "affine-capsnet": ROUTINGS,
