@@ -42,7 +42,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 # One network for all routing algorithms, so that only routing differs: 48 capsules, 12 types at 2×2 places, on the
 # trunk of Efficient-CapsNet with 96 channels at its end. About as many parameters as that has: 180,000. The decoder is
-# small, so that all of weights/ stays under 48 MB.
+# small, so that all of weights/ stays under 45 MB.
 _TRUNK = {"trunk": "efficient", "trunk_options": {"channels": [32, 64, 64, 96]}}
 _SMALL_DECODER = {"decoder_hidden": [256, 512]}
 _COMMON = {**_TRUNK, **_SMALL_DECODER, "primary": "depthwise", "primary_options": {"kernel": 8}}
