@@ -2,6 +2,7 @@
 
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import wraps
 
@@ -14,6 +15,9 @@ from capsnet.rejection import is_digit
 from .words import verdict
 
 DECIMALS = 3  # of lengths and pose numbers; the pictures are decoded from the rounded poses, so both agree exactly
+# One request at a time has all cores. As many at once as Gradio has threads only hold one another up, and each thread
+# keeps memory of its own.
+WORKER = ThreadPoolExecutor(1, "network")
 LARGEST = 1000  # a squashed pose lies within ±1; this far beyond, a picture means nothing
 
 
@@ -79,7 +83,7 @@ def refusing(function):
     @wraps(function)
     def call(request):
         try:
-            return function(request)
+            return WORKER.submit(function, request).result()
         except ValueError as error:
             raise HTTPException(400, str(error)) from None
         except Exception:
