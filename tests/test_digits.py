@@ -181,7 +181,7 @@ def test_what_is_no_drawing_gets_one_sentence(drawing):
 @pytest.mark.parametrize("value", [0, 0.5, 1])
 @pytest.mark.parametrize("shape", [(28, 28), (200, 150), (90, 90, 3)])
 def test_constant_pictures_are_empty(value, shape):
-    with pytest.raises(EmptyDrawingError, match="blank"):
+    with pytest.raises(EmptyDrawingError, match="stands out from the paper"):
         prepare_digit(np.full(shape, value))
 
 

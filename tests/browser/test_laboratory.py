@@ -82,6 +82,7 @@ def test_another_change_another_network_another_drawing(seven):
     buttons = seven.locator("#laboratory [data-kind]")
     assert buttons.count() == 7 and buttons.first.get_attribute("aria-pressed") == "true"
     buttons.last.click()
+    seven.locator("#laboratory .specimen").scroll_into_view_if_needed()  # panels above may have grown meanwhile
     seven.wait_for_function("document.querySelector('#laboratory .amount').textContent.includes('noise')")
     look(seven)
     assert buttons.last.get_attribute("aria-pressed") == "true" and "of noise" in says(seven)[0]
