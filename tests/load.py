@@ -103,7 +103,9 @@ async def load(url: str, visitors: int, seconds: float) -> Counts:
     counts = Counts()
     every = [drawings(n) for n in range(visitors)]
     answers = [expected(sheets) for sheets in every]
-    limits = httpx.Limits(max_connections=visitors + 10, max_keepalive_connections=visitors + 10)
+    # Idle connections go before the server closes them (5 s): a question sent just then would break, and httpx,
+    # unlike a browser, does not ask again.
+    limits = httpx.Limits(max_connections=visitors + 10, max_keepalive_connections=visitors + 10, keepalive_expiry=2.5)
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, limits=limits) as http:
         config = (await http.get("/config")).json()
         pad = next(one["id"] for one in config["components"] if "answer" in (one["props"].get("server_fns") or ()))
