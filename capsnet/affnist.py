@@ -3,13 +3,20 @@
 affNIST (Tieleman, https://www.cs.toronto.edu/~tijmen/affNIST/) moves MNIST digits on a sheet of 40×40 pixels: rotation
 within ±20°, shear within ±0.2, width and height each by a factor of 0.8 to 1.2, and a place at which all ink stays on
 the sheet, all uniform.
+
+Sabour, Frosst, Hinton 2017 (section 5.1) read it with networks that had learned from digits moved over such a sheet and
+changed in no other way: the setting `pad` of a training.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from capsnet.data import Images
+from capsnet.pairs import lay, shifts
 
 SHEET = 40  # pixels
 ROTATION, SHEAR, EXPANSION = 20.0, 0.2, 0.2  # degrees; tangent; fraction of width and of height
@@ -41,6 +48,12 @@ def affine_digits(images: Tensor, seed: int = 0) -> Tensor:
     moved = F.grid_sample(sheets, grid, mode="bicubic", align_corners=False).clamp(0, 1).mul(255).round().byte()
     rows, columns = (_anywhere(moved.amax((1, axis)) > 0, generator) for axis in (3, 2))
     return _rolled(moved, rows, columns)
+
+
+def scattered(data: Images, pad: int, seed: int = 0) -> Images:
+    """Each picture on a sheet with `pad` pixels more on every side, moved by up to so many; the same for a seed."""
+    by = shifts(len(data), torch.Generator().manual_seed(seed), pad).to(data.images.device)
+    return replace(data, images=lay(data.images, by, pad))
 
 
 def centred(sheets: Tensor, size: int) -> Tensor:

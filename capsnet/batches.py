@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from capsnet.affnist import scattered
 from capsnet.configuration import TrainingConfig
 from capsnet.data import Images, augment, to_float
 from capsnet.distillation import pupil_of
 from capsnet.models import CONFIGS, Network, create_model
-from capsnet.pairs import lay, over, partners, sheet_side, shifts
+from capsnet.pairs import fixed_pairs, lay, over, partners, sheet_side, shifts
 
 PART_POSE = 16  # numbers of a part capsule
 SINGLES = 0.1  # of the sheets for two digits have one, so that its capsule alone is long there
@@ -18,7 +20,7 @@ SINGLES = 0.1  # of the sheets for two digits have one, so that its capsule alon
 
 def network_for(config: TrainingConfig, data: Images) -> Network:
     """The untrained network that reads what this configuration makes of the images."""
-    side = data.images.shape[-1]
+    side = data.images.shape[-1] + 2 * config.pad
     side = sheet_side(side) if config.kind == "pair" else side
     changes: dict[str, Any] = {"projection": config.projection} if config.projection else {}
     if config.part_capsules:
@@ -54,7 +56,8 @@ def lesson(
     """
 
     def changed(images: Tensor) -> Tensor:
-        return augment(to_float(images[part]), config.augmentation, generator, part, len(batch))
+        sheets = F.pad(to_float(images[part]), [config.pad] * 4)
+        return augment(sheets, config.augmentation, generator, part, len(batch))
 
     images, labels = pick(batch, data, pens)
     if config.kind != "pair":
@@ -66,6 +69,13 @@ def lesson(
     pictures = torch.stack([one, torch.where(alone[:, None, None, None], one, other)], 1)
     labels = torch.stack([labels[part], torch.where(alone, labels[part], others.labels[part])], 1)
     return Lesson(sheets, labels, pictures)
+
+
+def judged_by(config: TrainingConfig, data: Images) -> Images:
+    """What a network of this configuration reads of those images when it does not learn: always the same."""
+    if config.kind == "pair":
+        return fixed_pairs(data)[0]
+    return scattered(data, config.pad) if config.pad else data
 
 
 def epoch_order(config: TrainingConfig, epoch: int, images: int, pens: int) -> Tensor:

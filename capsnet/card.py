@@ -100,6 +100,8 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
     else:
         trained_on = f"{run['images']:,} pictures from a folder, those of each class in a folder of its name"
         chose_by = "pictures held out (a tenth of each class's"
+    if pad := training.get("pad", 0):
+        trained_on += f", moved over sheets with {pad} pixels more on every side"
     known, none = ("ten digits", "no digit") if mnist else ("these classes", "none of them")
     if pairs:
         chose_by = f"pairs of {chose_by}"
@@ -152,7 +154,7 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
         "",
         *(_poses(poses, name) if poses else []),
         *(_rejection(metrics["rejection"], name) if "rejection" in metrics else []),
-        *(_robustness(metrics, name) if "robustness" in metrics else []),
+        *(_robustness(metrics, name, pad) if {"robustness", "affine"} & metrics.keys() else []),
         *(_calibration(metrics["calibration"], name) if "calibration" in metrics else []),
         *(_overlap(metrics["overlap"], name) if "overlap" in metrics else []),
         *(_distillation(metrics["distillation"], name) if "distillation" in metrics else []),
@@ -168,10 +170,10 @@ def _card(config: dict, training: dict, metrics: dict, poses: dict | None, param
 def _over_seeds(seeds: dict[str, dict]) -> str:
     """Mean and standard deviation of the error over the seeds, which choose the weights by validation error."""
     words = []
-    for name in ("validation", "test"):
+    for name, title in (("validation", "validation"), ("test", "test"), ("affine", "affine digits'")):
         errors = [figures[name]["error"] for figures in seeds.values() if name in figures]
         if len(errors) > 1:
-            words.append(f"{name} error {mean(errors):.2%} ± {stdev(errors):.2%}")
+            words.append(f"{title} error {mean(errors):.2%} ± {stdev(errors):.2%}")
     return f"The best by validation of {len(seeds)} seeds; all of them: {', '.join(words)} (mean ± standard deviation)."
 
 
@@ -213,25 +215,27 @@ def _rejection(figures: dict[str, Any], name: str) -> list[str]:
     ]
 
 
-def _robustness(metrics: dict[str, Any], name: str) -> list[str]:
-    lines = [
-        "## Robustness",
-        "",
-        "Error in percent on 2,000 test images that are changed by so much (`capsnet.distortions`); 0 changes nothing. "
-        "metrics.json has the 95 % interval of each.",
-        "",
-        robustness_table(metrics["robustness"]),
-        "",
-    ]
-    if "affine" in metrics:
-        low, high = metrics["affine"]["interval"]
+def _robustness(metrics: dict[str, Any], name: str, pad: int) -> list[str]:
+    lines, suites = ["## Robustness", ""], []
+    if "robustness" in metrics:
+        suites.append("robustness")
         lines += [
-            f"Affine digits (synthesised in the manner of affNIST, `capsnet/affnist.py`; centred as MNIST is): error "
+            "Error in percent on 2,000 test images that are changed by so much (`capsnet.distortions`); 0 changes "
+            "nothing. metrics.json has the 95 % interval of each.",
+            "",
+            robustness_table(metrics["robustness"]),
+            "",
+        ]
+    if "affine" in metrics:
+        suites.append("affine")
+        low, high = metrics["affine"]["interval"]
+        where = "anywhere on their sheet" if pad else "centred as MNIST is"
+        lines += [
+            f"Affine digits (synthesised in the manner of affNIST, `capsnet/affnist.py`; {where}): error "
             f"{metrics['affine']['error']:.2%}, 95 % interval {low:.2%} to {high:.2%}.",
             "",
         ]
-    command = f"python train/evaluate.py --model {name} --suite"
-    return [*lines, f"`{command} robustness`, `{command} affine`", ""]
+    return [*lines, ", ".join(f"`python train/evaluate.py --model {name} --suite {suite}`" for suite in suites), ""]
 
 
 def robustness_table(figures: dict[str, list[dict[str, Any]]]) -> str:

@@ -25,6 +25,8 @@ class TrainingConfig:
         dataset: "mnist", "fashion-mnist" or "kmnist", or a folder of pictures with a folder for each class, see
             `capsnet.folder`.
         input_size: side in pixels to which the pictures of a folder are brought.
+        pad: pixels of paper added on each side of every picture, which is then moved by up to so many and changed in no
+            other way, if nothing else is asked for: the paper's training for affNIST, where it is 6.
         drawings: the folder's pictures are drawings, to be brought into MNIST's form as on the page.
         start: trained weights to start from, a name in weights/ or a folder; none are random ones.
         teacher: of a model that is taught (student), the trained capsule network, a name in weights/ or a folder.
@@ -58,6 +60,7 @@ class TrainingConfig:
     part_capsules: int = 0
     dataset: str = MNIST
     input_size: int = 28
+    pad: int = 0
     drawings: bool = False
     start: str = ""
     teacher: str = ""
@@ -118,7 +121,9 @@ class TrainingConfig:
             raise ValueError(
                 f"{self.model} has no teacher; leave out teacher, soft_weight, temperature and pose_weight"
             )
-        sizes = ("projection", "part_capsules", "max_batches", "pen_pool", "seed")
+        if self.kind == "pair" and self.pad:
+            raise ValueError(f"pad is {self.pad}; {self.model} lays its pictures on a sheet of its own, leave pad at 0")
+        sizes = ("pad", "projection", "part_capsules", "max_batches", "pen_pool", "seed")
         weights = ("reconstruction_weight", "down_weight", "soft_weight", "pose_weight")
         for name in ("warm_up", *weights, *sizes):
             if not 0 <= getattr(self, name) < math.inf:
@@ -205,6 +210,8 @@ def recipe(model: str = TrainingConfig.model, **changes: Any) -> TrainingConfig:
     dataset = changes.get("dataset", MNIST)
     pens = {} if dataset == MNIST else {"pen_share": 0.0}
     usual = {**RECIPES.get(model, {}), **pens, **BY_DATASET.get(dataset, {})}
+    if pad := changes.get("pad"):
+        usual |= {**dict.fromkeys(vars(Augmentation()), 0.0), "shift": float(pad), "sharp": 1.0, "pen_share": 0.0}
     return changed(TrainingConfig(model=model), **{**usual, **changes})
 
 
@@ -255,7 +262,7 @@ def command(config: TrainingConfig) -> str:
         values = asdict(settings)
         return values.pop("augmentation") | values
 
-    given, usual = flat(config), flat(recipe(config.model))
+    given, usual = flat(config), flat(recipe(config.model, pad=config.pad)) | {"pad": 0}
     changed = {name: value for name, value in given.items() if value != usual.get(name)}
     options = ""
     for name, value in changed.items():

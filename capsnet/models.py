@@ -106,7 +106,8 @@ class CapsNet(Redrawer):
         input_size: side of the square images.
         in_channels: 1 to 3.
         trunk, trunk_options: a name in `TRUNKS`, and keyword arguments of that module, e.g. {"channels": 256}.
-        primary, primary_options: likewise, in `PRIMARY`, e.g. {"types": 32, "dim": 8}.
+        primary, primary_options: likewise, in `PRIMARY`, e.g. {"types": 32, "dim": 8}. Depthwise kernels are, unless
+            something else is said, as large as the map of the trunk.
         projection: numbers left of each primary capsule's pose by one linear map; None leaves the pose as it is.
         hidden: layers of capsules between primary and digit capsules, each {"routing": a name in `ROUTING`,
             "capsules": how many, "pose_size": of how many numbers, "options": keyword arguments of that layer}.
@@ -148,7 +149,9 @@ class CapsNet(Redrawer):
         super().__init__(config, ModelInfo(name, kind, input_size, in_channels, class_names, pose_size))
         K = len(class_names)
         self.trunk = _named(TRUNKS, "trunk", trunk)(in_channels, **(trunk_options or {}))
-        self.primary = _named(PRIMARY, "primary", primary)(self.trunk.channels, **(primary_options or {}))
+        whole = {"kernel": max(self.trunk.map_size(input_size), 1)} if primary == "depthwise" else {}
+        options = {**whole, **(primary_options or {})}
+        self.primary = _named(PRIMARY, "primary", primary)(self.trunk.channels, **options)
         layout = Layout(self.primary.types, self._grid(input_size), self.primary.dim)
         self.projection = nn.Identity()
         if projection is not None:

@@ -17,9 +17,9 @@ from capsnet.data import Images
 MARGIN = 4  # pixels on each side of the sheet, and how far a digit is moved
 
 
-def sheet_side(side: int) -> int:
+def sheet_side(side: int, margin: int = MARGIN) -> int:
     """Side of the sheet on which digits of `side` pixels are laid: 28 → 36."""
-    return side + 2 * MARGIN
+    return side + 2 * margin
 
 
 def partners(labels: Tensor, pool: Images, generator: torch.Generator) -> Tensor:
@@ -32,17 +32,17 @@ def partners(labels: Tensor, pool: Images, generator: torch.Generator) -> Tensor
     return by_class[drawn + torch.where(drawn >= first, own, 0)]
 
 
-def shifts(count: int, generator: torch.Generator) -> Tensor:
-    """Random places on the sheet: (count, 2) whole pixels, down and right, from −MARGIN to MARGIN."""
-    return torch.randint(-MARGIN, MARGIN + 1, (count, 2), generator=generator, device=generator.device)
+def shifts(count: int, generator: torch.Generator, margin: int = MARGIN) -> Tensor:
+    """Random places on the sheet: (count, 2) whole pixels, down and right, from −margin to margin."""
+    return torch.randint(-margin, margin + 1, (count, 2), generator=generator, device=generator.device)
 
 
-def lay(images: Tensor, by: Tensor) -> Tensor:
-    """Digits on a sheet each: images (B, C, H, W), moved by (B, 2) as in `shifts` → (B, C, H + 8, W + 8)."""
+def lay(images: Tensor, by: Tensor, margin: int = MARGIN) -> Tensor:
+    """Digits on a sheet each, moved by (B, 2) as in `shifts`: (B, C, H, W) → (B, C, H + 2·margin, W + 2·margin)."""
     B, C, H, W = images.shape
-    padded = F.pad(images, [2 * MARGIN] * 4)  # a window of the sheet's size slides over it
-    rows = MARGIN - by[:, :1] + torch.arange(sheet_side(H), device=by.device)  # (B, side)
-    columns = MARGIN - by[:, 1:] + torch.arange(sheet_side(W), device=by.device)
+    padded = F.pad(images, [2 * margin] * 4)  # a window of the sheet's size slides over it
+    rows = margin - by[:, :1] + torch.arange(sheet_side(H, margin), device=by.device)  # (B, side)
+    columns = margin - by[:, 1:] + torch.arange(sheet_side(W, margin), device=by.device)
     every = torch.arange(B, device=by.device)[:, None, None]
     return padded[every, :, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
 

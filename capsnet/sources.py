@@ -16,6 +16,7 @@ MNIST_FILES = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
+SIDE = 28  # pixels
 VALIDATION_IMAGES = 5_000  # the last of the training files; they choose the epoch
 
 
@@ -70,7 +71,7 @@ def load_mnist(data_dir: str | Path, train: bool, download: bool = True, name: s
         _download(kind, data_dir, raw, source.title)
     try:
         data = kind(str(data_dir), train=train)
-        whole = data.data.shape == (count, 28, 28) and data.targets.shape == (count,)
+        whole = data.data.shape == (count, SIDE, SIDE) and data.targets.shape == (count,)
         if name == MNIST:
             whole = whole and all(_sha256(raw / file) == MNIST_FILES[file] for file in own)
         else:  # torchvision knows only their archives' checksums; all their classes have as many images

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsnet.batches import epoch_order, lesson, network_for, pens_for
+from capsnet.batches import epoch_order, judged_by, lesson, network_for, pens_for
 from capsnet.callbacks import Callback, progress_bar, say
 from capsnet.card import write_card
 from capsnet.checkpoint import save_model, write_json
@@ -27,7 +27,6 @@ from capsnet.distributed import PATIENCE, Team
 from capsnet.finetuning import take_over
 from capsnet.models import Network
 from capsnet.overlap import measure_presence
-from capsnet.pairs import fixed_pairs
 from capsnet.redrawer import Redrawer
 from capsnet.rejection import measure_threshold
 from capsnet.run import (
@@ -104,8 +103,7 @@ def train(
         progress, best = read_checkpoint(out, config, model, optimizer, generator, fingerprint, log)
     elif team.leads:
         remove_checkpoints(out)
-    pairs = config.kind == "pair"
-    judged = (fixed_pairs(validation)[0] if pairs else validation).to(device)
+    judged = judged_by(config, validation).to(device)
     data, pens = data.to(device), pens_for(config, data.to(device))
     step = make_step(config, model, optimizer, device, network, teacher)
     due = Clock(checkpoint_minutes)
@@ -141,11 +139,11 @@ def train(
     model.load_state_dict(best)
     if team.leads:
         if isinstance(model, Redrawer):
-            measure_pose_range(model, fixed_pairs(data)[0].to(device) if pairs else data)
-        if pairs:
+            measure_pose_range(model, judged_by(config, data).to(device))
+        if config.kind == "pair":
             measure_presence(model, validation)
         else:
-            measure_threshold(model, validation.to(device))
+            measure_threshold(model, judged)
         save_model(model, out)
         write_json(out / "training.json", asdict(config))
         run = _circumstances(config, progress, device, team)

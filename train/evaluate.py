@@ -15,6 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from capsnet.affnist import scattered  # noqa: E402
 from capsnet.calibration import evaluate_calibration  # noqa: E402
 from capsnet.card import (  # noqa: E402
     calibration_table,
@@ -42,15 +43,21 @@ from capsnet.outsiders import evaluate_rejection  # noqa: E402
 from capsnet.overlap import evaluate_overlap  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
 from capsnet.robustness import evaluate_affine, evaluate_robustness  # noqa: E402
-from capsnet.sources import MNIST, SOURCES, load_mnist, source_of, split_validation  # noqa: E402
+from capsnet.sources import MNIST, SIDE, SOURCES, load_mnist, source_of, split_validation  # noqa: E402
 from capsnet.student import Student  # noqa: E402
 
 Measured = tuple[dict[str, Any], str]  # figures as metrics.json keeps them, and a table
 
 
 def own_test(model: Network, data_dir: str) -> Images:
-    """Those of the data set that has the model's classes."""
-    return load_mnist(data_dir, train=False, name=source_of(model.info.class_names))
+    """Those of the data set that has the model's classes; for a model of larger sheets, moved over them."""
+    test = load_mnist(data_dir, train=False, name=source_of(model.info.class_names))
+    return scattered(test, pad) if (pad := padding(model)) else test
+
+
+def padding(model: Network) -> int:
+    """Pixels of paper on each side of the pictures that the model reads, see `TrainingConfig.pad`."""
+    return (model.info.input_size - SIDE) // 2 if model.info.kind != "pair" else 0
 
 
 def mnist(model: Network, data_dir: str) -> Measured:
@@ -80,7 +87,7 @@ def robustness(model: Network, data_dir: str) -> Measured:
 
 
 def affine(model: Network, data_dir: str) -> Measured:
-    result = evaluate_affine(model, own_test(model, data_dir))
+    result = evaluate_affine(model, load_mnist(data_dir, train=False))
     return {**result.summary(), "interval": interval(result)}, table({"affine digits": result})
 
 
@@ -126,7 +133,8 @@ PAIRS = ("overlap",)  # suites of networks that read two digits; the others are 
 TAUGHT = ("distillation",)  # of those, suites of students
 # Suites that need no digits, but one of `capsnet.sources`.
 ANYTHING = ("mnist", "robustness", "overlap", "distillation")
-OF_EVERY_SEED = "mnist", "drawn"  # the rest only of the seed whose weights are kept
+SCATTERED = ("mnist", "affine")  # of models of digits that lie anywhere on a larger sheet
+OF_EVERY_SEED = "mnist", "drawn", "affine"  # the rest only of the seed whose weights are kept
 
 
 def main() -> int:
@@ -183,6 +191,8 @@ def suites_for(model: Network) -> list[str]:
     """What can be measured of a model that reads one thing or two, digits or others."""
     source = source_of(model.info.class_names)
     known = SUITES if source == MNIST else ANYTHING if source else ("drawn",)
+    if source and padding(model):
+        known = SCATTERED if source == MNIST else ("mnist",)
     known = [suite for suite in known if suite not in TAUGHT or isinstance(model, Student)]
     return [suite for suite in known if (suite in PAIRS) == (model.info.kind == "pair")]
 
