@@ -87,9 +87,9 @@ def epoch_order(config: TrainingConfig, epoch: int, images: int, pens: int) -> T
 
 
 def pick(indices: Tensor, data: Images, pens: Images) -> tuple[Tensor, Tensor]:
-    """Images and labels of those numbers of `epoch_order`."""
-    indices = indices.to(data.images.device)
-    mnist, pen = indices[indices < len(data)], indices[indices >= len(data)] - len(data)
+    """Images and labels of those numbers of `epoch_order`, on the CPU: so no step waits for a GPU to sort them."""
+    parts = indices[indices < len(data)], indices[indices >= len(data)] - len(data)
+    mnist, pen = (part.to(data.images.device, non_blocking=True) for part in parts)
     return (
         torch.cat([data.images[mnist], pens.images[pen]]),
         torch.cat([data.labels[mnist], pens.labels[pen]]),

@@ -124,7 +124,8 @@ def augment(
     scale = 1 + uniform(2) * amount.scale * bent[:, None]
     slant = uniform() * amount.shear * bent
     shift = uniform(2) * amount.shift  # pixels
-    shift = torch.where(bent[:, None] > 0, shift, shift.round()) * 2 / torch.tensor([W, H], device=images.device)
+    shift = torch.where(bent[:, None] > 0, shift, shift.round()) * 2
+    shift = torch.stack([shift[:, 0] / W, shift[:, 1] / H], 1)
     cos, sin = angle.cos(), angle.sin()
     # The inverse map, from a place in the result to a place in the image: scale⁻¹ · shear · rotation.
     top = torch.stack([cos + slant * sin, -sin + slant * cos], 1) / scale[:, :1]

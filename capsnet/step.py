@@ -60,7 +60,9 @@ def make_step(
         return loss, out.lengths
 
     if config.compile:
-        objective = torch.compile(objective)
+        # A graph of all kernels, launched at once. DistributedDataParallel sends gradients in between.
+        graphs = device.type == "cuda" and network is model
+        objective = torch.compile(objective, mode="reduce-overhead" if graphs else None)
 
     def step(
         images: Tensor, labels: Tensor, epoch: float, weight: float = 1.0, pictures: Tensor | None = None
@@ -71,8 +73,9 @@ def make_step(
         images = images.contiguous(memory_format=torch.channels_last)
         margin = torch.full((), margin_at(config, epoch), device=device)  # a number would be compiled in
         pictures = images if pictures is None else pictures.flatten(0, 1)
-        loss, lengths = objective(images, labels, pictures, margin)
         optimizer.zero_grad(set_to_none=True)
+        torch.compiler.cudagraph_mark_step_begin()  # what the last step's graphs gave may be overwritten
+        loss, lengths = objective(images, labels, pictures, margin)
         (loss if weight == 1 else weight * loss).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         optimizer.step()
