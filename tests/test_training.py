@@ -112,7 +112,7 @@ def test_other_settings_train(small, digits, tmp_path, changes):
 
 def test_compiled_training_equals_eager(small, digits, tmp_path, monkeypatch):
     compile = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda f: compile(f, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", lambda f, mode=None: compile(f, backend="aot_eager"))
     changes = {"epochs": 1, "max_batches": 1, "batch_size": 8}
     eager, compiled = (run(tmp_path / str(c), digits, compile=c, **changes) for c in (False, True))
     for name, tensor in compiled.state_dict().items():
