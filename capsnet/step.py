@@ -59,9 +59,9 @@ def make_step(
             loss = loss + config.reconstruction_weight * reconstruction_loss(drawn, pictures)
         return loss, out.lengths
 
+    # CUDA graphs launch all kernels at once. DistributedDataParallel sends gradients in between.
+    graphs = config.compile and device.type == "cuda" and network is model
     if config.compile:
-        # A graph of all kernels, launched at once. DistributedDataParallel sends gradients in between.
-        graphs = device.type == "cuda" and network is model
         objective = torch.compile(objective, mode="reduce-overhead" if graphs else None)
 
     def step(
@@ -74,7 +74,8 @@ def make_step(
         margin = torch.full((), margin_at(config, epoch), device=device)  # a number would be compiled in
         pictures = images if pictures is None else pictures.flatten(0, 1)
         optimizer.zero_grad(set_to_none=True)
-        torch.compiler.cudagraph_mark_step_begin()  # what the last step's graphs gave may be overwritten
+        if graphs:
+            torch.compiler.cudagraph_mark_step_begin()  # what the last step's graphs gave may be overwritten
         loss, lengths = objective(images, labels, pictures, margin)
         (loss if weight == 1 else weight * loss).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
