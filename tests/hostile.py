@@ -108,6 +108,8 @@ class Watch:
             path, mode, flags = arguments
             if isinstance(path, str | bytes | os.PathLike):
                 self._file(event, os.fsdecode(path), bool(flags and flags & ~os.O_CLOEXEC & 0o1103))
+        elif event in ("os.remove", "os.rmdir") and arguments[1] != -1:  # a name in an open folder
+            self._file(event, os.path.join(os.readlink(f"/proc/self/fd/{arguments[1]}"), arguments[0]), True)
         elif event in ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod"):
             self._file(event, os.fsdecode(arguments[0]), True)
         elif event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork"):
@@ -363,10 +365,10 @@ class Page:
         """Send one request and judge its answer. Raises Hostile."""
         about, method, path, headers, body = request
         options = {"files": {"files": body}} if about == "upload" else {"content": body}
-        if about == "routes":  # some never end
-            options["timeout"] = httpx.Timeout(30, read=1)
-        with self.http.stream(method, path, headers=headers, **options) as answer:
-            status, text = answer.status_code, beginning(answer)
+        try:
+            status, text = self.ask(method, path, headers, 1 if about == "routes" else 30, options)  # some never end
+        except httpx.ReadTimeout:  # not even a status: this machine is busy, or the page hangs
+            status, text = self.ask(method, path, headers, 30, options)
         self.judge(status, text, request)
         self.counts[about, status] += 1
         if about == "upload" and status == 200:
@@ -380,6 +382,12 @@ class Page:
             self.judge(answer.status_code, said, request)
             if not re.search("^event: (complete|error)", said, re.MULTILINE):
                 raise Hostile(f"{request!r:.1000} got no answer: {said:.300}")
+
+    def ask(self, method: str, path: str, headers: dict, patience: float, options: dict) -> tuple[int, str]:
+        """Status and beginning of the answer; patience is how many seconds it may pause."""
+        timeout = httpx.Timeout(30, read=patience)
+        with self.http.stream(method, path, headers=headers, timeout=timeout, **options) as answer:
+            return answer.status_code, beginning(answer)
 
     def judge(self, status: int, text: str, request) -> None:
         if status >= 500:
