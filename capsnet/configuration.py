@@ -145,7 +145,7 @@ class TrainingConfig:
 
 # The networks that differ in routing alone are trained alike.
 _ALIKE = {"epochs": 10, "learning_rate": 3e-3, "reconstruction_weight": 0.0005}
-_ROUTINGS = ("dynamic", "uniform", "affine", "attention", "multi-head", "orth", "windowed")
+_ROUTINGS = ("dynamic", "uniform", "affine", "attention", "multi-head", "orth", "windowed", "graph", "graph-uniform")
 
 # Few parameters take longer and bear stronger bending.
 _EFFICIENT = {

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from capsnet.baseline import CNN
+from capsnet.graph import GraphReadout
 from capsnet.layers import (
     Capsules,
     ConvTrunk,
@@ -49,6 +50,8 @@ _COMMON = {**_TRUNK, **_SMALL_DECODER, "primary": "depthwise", "primary_options"
 CONFIGS |= {
     "dynamic-capsnet": _COMMON,
     "uniform-capsnet": {**_COMMON, "routing_options": {"iterations": 1}},
+    "graph-capsnet": {**_COMMON, "graph": 32},
+    "graph-uniform-capsnet": {**_COMMON, "graph": 32, "routing_options": {"iterations": 1}},
     # Aff-CapsNet (Gu, Tresp 2020): one transformation for all children.
     "affine-capsnet": {**_COMMON, "routing_options": {"iterations": 1, "shared": True}},
     "attention-capsnet": {**_COMMON, "routing": "self-attention"},
@@ -111,6 +114,7 @@ class CapsNet(Redrawer):
         hidden: layers of capsules between primary and digit capsules, each {"routing": a name in `ROUTING`,
             "capsules": how many, "pose_size": of how many numbers, "options": keyword arguments of that layer}.
         routing, routing_options: likewise, in `capsnet.routing.ROUTING`, e.g. {"iterations": 3}.
+        graph: features of a node of a `GraphReadout`, which then says the lengths; None leaves them to the poses.
         pose_size: size of a digit capsule's pose.
         decoder_hidden: units of the decoder's two hidden layers.
         rejection_threshold, presence_threshold: see `Recognizer`.
@@ -137,6 +141,7 @@ class CapsNet(Redrawer):
         hidden: list[dict[str, Any]] | None = None,
         routing: str = "dynamic",
         routing_options: dict[str, Any] | None = None,
+        graph: int | None = None,
         pose_size: int = 16,
         decoder_hidden: list[int] | None = None,
         rejection_threshold: float | None = None,
@@ -158,9 +163,11 @@ class CapsNet(Redrawer):
         for settings in hidden or []:
             layer, layout = _routing_layer(layout, **settings)
             self.hidden.append(layer)
+        child_dim = layout.dim
         self.routing, layout = _routing_layer(layout, routing, K, pose_size, routing_options)
         if layout.count != K:
             raise ValueError(f"routing {routing!r} leaves {layout.count} capsules for {K} classes; use it hidden.")
+        self.graph = None if graph is None else GraphReadout(child_dim, K, pose_size, graph)
         self._add_decoder(decoder_hidden)
 
     @property
@@ -184,8 +191,12 @@ class CapsNet(Redrawer):
         Raises:
             ValueError: images of another shape.
         """
-        routed = self.routing(self.encode(images), trace=trace)
-        return CapsNetOutput(routed.capsules.activations, routed.capsules.poses, routed.coupling, routed.trace)
+        capsules = self.encode(images)
+        routed = self.routing(capsules, trace=trace)
+        lengths = routed.capsules.activations
+        if self.graph is not None:
+            lengths = self.graph(capsules.poses, routed.capsules.poses, routed.coupling)
+        return CapsNetOutput(lengths, routed.capsules.poses, routed.coupling, routed.trace)
 
     def encode(self, images: Tensor) -> Capsules:
         """The capsules below the class capsules, as `forward` routes them."""
