@@ -11,6 +11,7 @@ from capsnet.data import Augmentation
 from capsnet.models import CONFIGS
 from capsnet.sources import MNIST, SOURCES
 
+MOST_PAD = 100  # pixels; sheets of eight times a digit's side
 LOSSES = ("margin", "spread", "cross-entropy")
 
 
@@ -123,6 +124,8 @@ class TrainingConfig:
             )
         if self.kind == "pair" and self.pad:
             raise ValueError(f"pad is {self.pad}; {self.model} lays its pictures on a sheet of its own, leave pad at 0")
+        if self.pad > MOST_PAD:
+            raise ValueError(f"pad is {self.pad}; it must be at most {MOST_PAD} pixels")
         sizes = ("pad", "projection", "part_capsules", "max_batches", "pen_pool", "seed")
         weights = ("reconstruction_weight", "down_weight", "soft_weight", "pose_weight")
         for name in ("warm_up", *weights, *sizes):

@@ -70,7 +70,7 @@ def test_networks_for_the_sheet(digits):
     assert abs(sum(p.numel() for p in twin.parameters()) / numbers - 1) < 0.001
 
 
-@pytest.mark.parametrize("settings", [{"model": "multi-capsnet", "pad": 6}, {"pad": -1}])
+@pytest.mark.parametrize("settings", [{"model": "multi-capsnet", "pad": 6}, {"pad": -1}, {"pad": 101}])
 def test_no_other_sheet(settings):
     with pytest.raises(ValueError, match="pad is"):
         TrainingConfig(**settings).check()
