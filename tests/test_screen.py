@@ -69,7 +69,14 @@ def test_figures_of_a_row(main):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["colour=blue"], ["learning-rate=x"], ["--images", "0", "default"], ["--seeds", "0", "default"], []],
+    [
+        ["colour=blue"],
+        ["learning-rate=x"],
+        ["default", "epochs=2,seeds=3,logdir=x"],
+        ["--images", "0", "default"],
+        ["--seeds", "0", "default"],
+        [],
+    ],
     ids=str,
 )
 def test_mistakes_get_one_line(main, arguments, capsys):

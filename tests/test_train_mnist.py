@@ -172,6 +172,14 @@ def test_a_run(main, tmp_path, capsys):
     assert main("--out", tmp_path, "--epochs", 1, "--resume") == 0
 
 
+def test_only_whole_trainings_go_into_weights(script, main, monkeypatch, tmp_path):
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    assert main("--epochs", 1, "--max-batches", 1) == 0
+    assert (tmp_path / "runs" / "small" / "model.safetensors").exists() and not (tmp_path / "weights").exists()
+    assert main("--epochs", 1) == 0
+    assert (tmp_path / "weights" / "small" / "model.safetensors").exists()
+
+
 def test_resuming_with_other_settings(main, tmp_path, capsys):
     assert main("--out", tmp_path, "--epochs", 1) == 0
     capsys.readouterr()

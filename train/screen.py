@@ -6,12 +6,14 @@ validation images: so short trainings tell variants apart. The test set is not t
 of 128 images raise the most that a process holds. What was compared so far is in train/RECIPES.md.
 """
 
+import argparse
 import math
 import statistics
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -19,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from capsnet.batches import network_for  # noqa: E402
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import TrainingConfig  # noqa: E402
-from capsnet.data import DataError, Images  # noqa: E402
+from capsnet.data import Augmentation, DataError, Images  # noqa: E402
 from capsnet.evaluation import evaluate_drawn  # noqa: E402
 from capsnet.sources import load_mnist, split_validation  # noqa: E402
 from capsnet.step import evaluate  # noqa: E402
@@ -41,10 +43,13 @@ def main() -> int:
     if options.epochs < 1 or options.seeds < 1:
         parser.error("--epochs and --seeds must be at least 1")
     usual = ["--model", "capsnet-small", "--epochs", str(options.epochs)]
-    configs = {}
+    configs, elsewhere = {}, how(parse(usual)[0])
     for variant in options.variants:
         settings = [] if variant == "default" else [f"--{setting}" for setting in variant.split(",")]
-        configs[variant] = parse([*usual, *settings])[1]
+        given, configs[variant] = parse([*usual, *settings])
+        if foreign := sorted(name for name, value in how(given).items() if value != elsewhere.get(name)):
+            names = ", ".join(foreign).replace("_", "-")
+            parser.error(f"{variant!r} sets {names}, which does not change what is learned; leave it out")
     try:
         data = load_mnist(options.data_dir, train=True)
         print("| variant | error | loss | drawn digits | memory of a step |\n|---|---|---|---|---|")
@@ -59,6 +64,12 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def how(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are no settings: where a training is kept, how often, on what device."""
+    settings = {f.name for owner in (TrainingConfig, Augmentation) for f in fields(owner)} | {"config"}
+    return {name: value for name, value in vars(options).items() if name not in settings}
 
 
 def judge(config: TrainingConfig, data: Images, held_out: Images, data_dir: str) -> tuple[float, float, float]:

@@ -52,7 +52,7 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
     parser = Parser(description="Train a capsule network on MNIST.", epilog=f"Other defaults of {'; '.join(recipes)}.")
     usual = argparse.SUPPRESS  # the model decides
     parser.add_argument("--data-dir", default=str(ROOT / "data"), help="folder with MNIST; fetched when missing")
-    where = "weights/MODEL; runs/MODEL when it is trained on other data or from other weights"
+    where = "weights/MODEL; runs/MODEL when it is trained on other or less data or from other weights"
     parser.add_argument("--out", default=usual, help=f"result folder (default: {where})")
     again = "a training.json, whose settings are taken where the command line names none"
     parser.add_argument("--config", metavar="FILE", help=again)
@@ -114,7 +114,7 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Train
 
 def main() -> int:
     options, config = parse()
-    usual = config.dataset == MNIST and not config.start and not config.pad
+    usual = config.dataset == MNIST and not (config.start or config.pad or config.max_batches)
     out = Path(getattr(options, "out", ROOT / ("weights" if usual else "runs") / config.model))
     leads = os.environ.get("RANK", "0") == "0"  # of several processes one speaks
     try:
