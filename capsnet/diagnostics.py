@@ -19,7 +19,8 @@ def diagnose(model: Recognizer, validation: Images) -> dict[str, float]:
     """Figures on the first validation images, for the history in metrics.json.
 
     right_length, wrong_length: mean lengths of the capsule of the right class and of the others.
-    coupling_entropy: of how each lower capsule divides itself, from 0, all to one, to 1, evenly.
+    coupling_entropy: of how each lower capsule divides itself, from 0, all to one, to 1, evenly; not where a learned
+        prior has made a coupling coefficient negative.
     longest_sum: largest |s_j| of a class capsule before the squash; not of matrix capsules, which have none.
     """
     model.eval()
@@ -30,7 +31,7 @@ def diagnose(model: Recognizer, validation: Images) -> dict[str, float]:
     classes = out.lengths.shape[1]
     there = present(part.labels, classes)
     found = {"right_length": out.lengths[there].mean().item(), "wrong_length": out.lengths[~there].mean().item()}
-    if capsules:
+    if capsules and bool((out.coupling >= 0).all()):
         found["coupling_entropy"] = torch.special.entr(out.coupling).sum(2).mean().item() / math.log(classes)
     if capsules and not model.matrices:
         sums = out.trace[-1]["evidence"].sum(1)  # (B, J), |s_j| but for the bias

@@ -44,6 +44,13 @@ def test_even_coupling_has_entropy_one(digits):
     assert diagnose(create_model("uniform-capsnet"), digits[:4])["coupling_entropy"] == pytest.approx(1)
 
 
+def test_negative_coupling_has_no_entropy(digits):
+    model = create_model("attention-capsnet")
+    with torch.no_grad():
+        model.routing.prior -= 1
+    assert diagnose(model, digits[:4]).keys() == ALL - {"coupling_entropy"}
+
+
 def test_a_run_keeps_the_figures_and_warns(small, digits, tmp_path, monkeypatch):
     lines = []
     run(tmp_path, digits, epochs=1, log=lines.append)

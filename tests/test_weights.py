@@ -1,5 +1,6 @@
 """The trained weights that come with the repository."""
 
+import json
 import math
 import shutil
 
@@ -151,6 +152,12 @@ def test_the_hub_reads_the_accuracy_from_the_card(name):
     measured = {"train[-5000:]": metrics["validation"], "test": metrics.get("test") or metrics.get("overlap")}
     assert found == {split: pytest.approx(1 - one["error"], abs=5e-5) for split, one in measured.items() if one}
     assert {(one.task_type, one.metric_type) for one in data.eval_results} == {("image-classification", "accuracy")}
+
+
+@pytest.mark.parametrize("name", available_models(None))
+def test_files_are_json_as_every_language_reads_it(name):
+    for file in (WEIGHTS / name).glob("*.json"):
+        json.loads(file.read_text(encoding="utf-8"), parse_constant=pytest.fail)
 
 
 def test_what_pose_numbers_do_is_known(model):
