@@ -343,7 +343,9 @@ def test_the_table_of_directions():
 
 def test_what_cannot_be_named_is_one_sentence(name_poses, capsys):
     assert name_poses("--model", "nope") == 1
-    with pytest.raises(SystemExit) as stop:
-        name_poses("--images", 0)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 2
+    for arguments in (("--images", 0), ("--model", "cnn")):
+        with pytest.raises(SystemExit) as stop:
+            name_poses(*arguments)
+        assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 3 and "cnn has no poses" in said

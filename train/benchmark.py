@@ -22,8 +22,9 @@ import torch.nn.functional as F  # noqa: E402
 
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.configuration import TrainingConfig  # noqa: E402
+from capsnet.layers import ConvTrunk, PrimaryCapsules  # noqa: E402
 from capsnet.losses import margin_loss, reconstruction_loss  # noqa: E402
-from capsnet.models import CapsNet, create_model  # noqa: E402
+from capsnet.models import CapsNet  # noqa: E402
 from capsnet.run import keep_freed_memory  # noqa: E402
 from capsnet.step import device_name, make_step, use_bf16  # noqa: E402
 from tests.textbook import CapsNet as Textbook  # noqa: E402
@@ -64,12 +65,12 @@ def training_steps(device: torch.device, precision: str, compiled: bool) -> dict
     labels = torch.randint(0, 10, (BATCH,), device=device)
 
     def step_of(config: TrainingConfig) -> Callable[[], object]:
-        model = create_model("capsnet").to(device, memory_format=torch.channels_last)
+        model = new_model(device)
         optimizer = torch.optim.Adam(model.parameters(), fused=True)
         step = make_step(config, model, optimizer, device)
         return lambda: step(images, labels, config.warm_up)
 
-    model = create_model("capsnet").to(device, memory_format=torch.channels_last)
+    model = new_model(device)
     low_precision = use_bf16(precision, device)
 
     def convolutions_only() -> None:
@@ -86,8 +87,14 @@ def training_steps(device: torch.device, precision: str, compiled: bool) -> dict
     return rows
 
 
+def new_model(device: torch.device) -> CapsNet:
+    """The paper's network in the layout in which it is trained."""
+    return CapsNet().to(device).to(memory_format=torch.channels_last)
+
+
 def convolutions(model: CapsNet, images: torch.Tensor, low_precision: bool) -> torch.Tensor:
     """The network's two convolutions as torch does them."""
+    assert isinstance(model.trunk, ConvTrunk) and isinstance(model.primary, PrimaryCapsules)
     first, second = model.trunk.conv, model.primary.conv
     with torch.autocast(images.device.type, torch.bfloat16, enabled=low_precision):
         features = F.relu(F.conv2d(images, first.weight, first.bias))
@@ -96,7 +103,7 @@ def convolutions(model: CapsNet, images: torch.Tensor, low_precision: bool) -> t
 
 def textbook_step(images: torch.Tensor, labels: torch.Tensor, device: torch.device) -> Callable[[], object]:
     """Plain float32, every vote stored."""
-    model = create_model("capsnet").to(device)
+    model = CapsNet().to(device)
     textbook = Textbook(model)
     optimizer = torch.optim.Adam(textbook.weights.values())
 
@@ -111,7 +118,7 @@ def textbook_step(images: torch.Tensor, labels: torch.Tensor, device: torch.devi
 
 
 def single_images(device: torch.device, low_precision: bool) -> dict[str, Callable[[], object]]:
-    model = create_model("capsnet").to(device, memory_format=torch.channels_last).eval()
+    model = new_model(device).eval()
     image = torch.rand(1, 1, 28, 28, device=device)
 
     def without_gradients(function: Callable[[], object]) -> Callable[[], object]:

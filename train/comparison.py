@@ -13,7 +13,7 @@ from capsnet.checkpoint import ModelError, available_models, find_model, load_mo
 from capsnet.comparison import encoder_parameters, error_by, iterates, macs, settling
 from capsnet.configuration import recipe
 from capsnet.data import Images
-from capsnet.models import CapsNet, build
+from capsnet.models import CapsNet, Network, build
 from capsnet.redrawer import Redrawer
 from capsnet.run import keep_freed_memory
 from capsnet.step import device_name, make_step
@@ -70,7 +70,7 @@ def measured(metrics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def training_step(model: CapsNet) -> Callable[[], object]:
+def training_step(model: Network) -> Callable[[], object]:
     """A step on 128 images by the recipe of the model's configuration."""
     keep_freed_memory()
     model, config = model.to(memory_format=torch.channels_last), recipe(model.info.name)
@@ -119,7 +119,8 @@ def peak_memory(config: dict[str, Any]) -> int | None:
     step = training_step(build(config))
     before = most_memory()
     step(), step()
-    return None if before is None else most_memory() - before
+    after = most_memory()
+    return None if before is None or after is None else after - before
 
 
 def most_memory() -> int | None:

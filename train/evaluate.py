@@ -8,7 +8,7 @@ weights/ instead, from their metrics and a timing run, and writes weights/README
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError, Images  # noqa: E402
 from capsnet.distillation import evaluate_distillation, load_teacher  # noqa: E402
 from capsnet.evaluation import Result, evaluate_drawn, evaluate_mnist  # noqa: E402
-from capsnet.models import Network  # noqa: E402
+from capsnet.models import CapsNet, Network  # noqa: E402
 from capsnet.outsiders import evaluate_rejection  # noqa: E402
 from capsnet.overlap import evaluate_overlap  # noqa: E402
 from capsnet.rejection import measure_threshold  # noqa: E402
@@ -51,8 +51,15 @@ Measured = tuple[dict[str, Any], str]  # figures as metrics.json keeps them, and
 
 def own_test(model: Network, data_dir: str) -> Images:
     """Those of the data set that has the model's classes; for a model of larger sheets, moved over them."""
-    test = load_mnist(data_dir, train=False, name=source_of(model.info.class_names))
+    test = load_mnist(data_dir, train=False, name=own_source(model))
     return scattered(test, pad) if (pad := padding(model)) else test
+
+
+def own_source(model: Network) -> str:
+    """The name of the data set that has the model's classes."""
+    source = source_of(model.info.class_names)
+    assert source is not None  # see suites_for
+    return source
 
 
 def padding(model: Network) -> int:
@@ -62,7 +69,7 @@ def padding(model: Network) -> int:
 
 def mnist(model: Network, data_dir: str) -> Measured:
     result = evaluate_mnist(model, own_test(model, data_dir))
-    return result.summary(), table({f"{SOURCES[source_of(model.info.class_names)].title} test": result})
+    return result.summary(), table({f"{SOURCES[own_source(model)].title} test": result})
 
 
 def drawn(model: Network, data_dir: str) -> Measured:
@@ -102,6 +109,7 @@ def calibration(model: Network, data_dir: str) -> Measured:
 
 
 def overlap(model: Network, data_dir: str) -> Measured:
+    assert isinstance(model, CapsNet)  # see suites_for
     found = evaluate_overlap(model, own_test(model, data_dir))
     figures = found.summary()
     errors = f"squared error of a digit: redrawn from its capsule {found.redrawn:.1f}, the sheet {found.sheet:.1f}"
@@ -114,7 +122,7 @@ def distillation(model: Network, data_dir: str) -> Measured:
     assert isinstance(model, Student)  # see suites_for
     teacher = load_teacher(model.config["teacher"])
     found = evaluate_distillation(model, teacher, own_test(model, data_dir)).summary()
-    told = {"teacher": model.config["teacher"], "data": f"{SOURCES[source_of(model.info.class_names)].title} test"}
+    told = {"teacher": model.config["teacher"], "data": f"{SOURCES[own_source(model)].title} test"}
     figures = {**told, **found, "single_image": beside_teacher(model, teacher)}
     return figures, distillation_table(figures, model.info.name)
 
@@ -190,7 +198,7 @@ def measure(options: Namespace) -> None:
 def suites_for(model: Network) -> list[str]:
     """What can be measured of a model that reads one thing or two, digits or others."""
     source = source_of(model.info.class_names)
-    known = SUITES if source == MNIST else ANYTHING if source else ("drawn",)
+    known: Iterable[str] = SUITES if source == MNIST else ANYTHING if source else ("drawn",)
     if source and padding(model):
         known = SCATTERED if source == MNIST else ("mnist",)
     known = [suite for suite in known if suite not in TAUGHT or isinstance(model, Student)]

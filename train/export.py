@@ -35,7 +35,8 @@ class Encoder(nn.Module):
 
     def __init__(self, model: Network):
         super().__init__()
-        self.model, self.names = model, ("lengths",) if isinstance(model, CNN) else ("lengths", "poses")
+        self.model = model
+        self.names: tuple[str, ...] = ("lengths",) if isinstance(model, CNN) else ("lengths", "poses")
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         out = self.model(images)
@@ -98,7 +99,7 @@ def real_digits(model: Network) -> Tensor:
     return images.repeat(1, model.info.in_channels, 1, 1)
 
 
-def convert(part: nn.Module, inputs: dict[str, Tensor], model: Network) -> tuple[bytes, float]:
+def convert(part: Encoder | Drawer, inputs: dict[str, Tensor], model: Network) -> tuple[bytes, float]:
     """A part of a network as ONNX, and how far it is off. Raises ModelError where that is more than rounding."""
     import onnx
 
@@ -116,6 +117,7 @@ def convert(part: nn.Module, inputs: dict[str, Tensor], model: Network) -> tuple
             opset_version=OPSET,
             verbose=False,
         )
+    assert program is not None  # with dynamo
     proto = program.model_proto
     onnx.helper.set_model_props(proto, {"name": model.info.name, "class_names": "\n".join(model.info.class_names)})
     content = proto.SerializeToString()
@@ -125,7 +127,7 @@ def convert(part: nn.Module, inputs: dict[str, Tensor], model: Network) -> tuple
     return content, difference
 
 
-def compare(content: bytes, part: nn.Module, inputs: dict[str, Tensor]) -> float:
+def compare(content: bytes, part: Encoder | Drawer, inputs: dict[str, Tensor]) -> float:
     """The largest difference between what ONNX Runtime and PyTorch make of the inputs."""
     import onnxruntime
 

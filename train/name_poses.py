@@ -16,6 +16,7 @@ from capsnet.checkpoint import POSES, ModelError, find_model, load_model, write_
 from capsnet.command_line import Parser  # noqa: E402
 from capsnet.data import DataError  # noqa: E402
 from capsnet.pose import measure_poses  # noqa: E402
+from capsnet.redrawer import Redrawer  # noqa: E402
 from capsnet.sources import load_mnist  # noqa: E402
 
 
@@ -30,6 +31,8 @@ def main() -> int:
     try:
         folder = find_model(options.model)
         model = load_model(folder)
+        if not isinstance(model, Redrawer):
+            parser.error(f"{options.model} has no poses; choose a network with capsules, or a student of one")
         info = model.info
         if (info.class_names, info.in_channels, info.input_size) != (list("0123456789"), 1, 28):
             parser.error(f"{options.model} does not read digits of 28 by 28 grey pixels; poses are measured on MNIST")

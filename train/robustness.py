@@ -62,15 +62,16 @@ def plot(metrics: dict[str, dict[str, Any]]) -> bytes:
     figure = Figure(figsize=(14, 7), layout="constrained")
     diagrams = figure.subplots(2, 4).flat
     order = sorted(metrics, key=lambda name: name in EMPHASISED)  # what is emphasised lies on top
-    style = {name: {"color": EMPHASISED.get(name, OTHERS), "lw": 2 if name in EMPHASISED else 1} for name in order}
+    style: dict[str, dict[str, Any]] = {
+        name: {"color": EMPHASISED.get(name, OTHERS), "lw": 2 if name in EMPHASISED else 1} for name in order
+    }
     for kind, diagram in zip(DISTORTIONS, diagrams, strict=False):
         for name in order:
             curve = metrics[name]["robustness"][kind]
             amounts = [point["amount"] for point in curve]
             diagram.plot(amounts, [100 * point["error"] for point in curve], **style[name])
             if name in EMPHASISED:
-                low, high = zip(*(point["interval"] for point in curve), strict=True)
-                low, high = ([100 * end for end in ends] for ends in (low, high))
+                low, high = ([100 * point["interval"][end] for point in curve] for end in (0, 1))
                 diagram.fill_between(amounts, low, high, color=EMPHASISED[name], alpha=0.15, lw=0)
         diagram.set(title=kind, xlabel=DISTORTIONS[kind].unit, ylabel="error in percent", ylim=(0, None))
     diagram = figure.axes[-1]

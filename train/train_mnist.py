@@ -36,7 +36,7 @@ from capsnet.training import train  # noqa: E402
 
 def descriptions(owner: type) -> dict[str, str]:
     """What the docstring of a configuration says of each setting."""
-    entries = re.findall(r"^ {4}([\w, ]+): (.*(?:\n {8}.*)*)", inspect.getdoc(owner), re.MULTILINE)
+    entries = re.findall(r"^ {4}([\w, ]+): (.*(?:\n {8}.*)*)", inspect.getdoc(owner) or "", re.MULTILINE)
     return {name: " ".join(text.split()).replace("%", "%%") for names, text in entries for name in names.split(", ")}
 
 
@@ -45,7 +45,7 @@ def settings(changes: dict[str, Any]) -> str:
 
 
 def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, TrainingConfig]:
-    alike = {settings(changes): [] for changes in RECIPES.values()}
+    alike: dict[str, list[str]] = {settings(changes): [] for changes in RECIPES.values()}
     for model, changes in RECIPES.items():
         alike[settings(changes)].append(model)
     recipes = [f"{', '.join(models)}: {changes}" for changes, models in alike.items()]
