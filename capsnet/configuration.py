@@ -176,14 +176,21 @@ RECIPES: dict[str, dict[str, Any]] = {
     # Its twin; without a decoder there is nothing to weigh, but what it says of the twin stays the same.
     "cnn": {**_EFFICIENT, "loss": "cross-entropy"},
     **{f"{routing}-capsnet": _ALIKE for routing in _ROUTINGS},
-    # The place on the sheet is the shift. More are sharp, since a pair is as sharp as both of its digits.
+    # The place on the sheet is the shift, and each digit meets a new partner every time: little bending is needed. More
+    # are sharp, since a pair is as sharp as both of its digits.
     "multi-capsnet": {
-        "epochs": 40,
+        "epochs": 85,
         "learning_rate": 3e-3,
         "warm_up": 1.0,
         "reconstruction_weight": 0.0005,
+        "pen_share": 0.05,
+        "rotation": 5.0,
+        "scale": 0.04,
         "shift": 0.0,
-        "sharp": 0.6,
+        "shear": 0.04,
+        "elastic": 0.2,
+        "thickness": 0.15,
+        "sharp": 0.8,
     },
     # Labels are learned soon, and poses as near to the teacher's as its decoder needs are not: they count more.
     "student": {

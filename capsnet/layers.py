@@ -129,13 +129,17 @@ class PrimaryCapsules(nn.Module):
         return Capsules(poses, lengths(poses), (H, W))
 
 
-KERNELS = 5, 3, 3, 3  # of the four convolutions below
-
-
 class EfficientTrunk(nn.Module):
-    """Four convolutions, each with ReLU and then batch normalisation: few parameters, for few capsules.
+    """Convolutions, the first of 5×5 and the others of 3×3, each with ReLU and then batch normalisation.
 
-    (B, C, S, S) → (B, channels[3], M, M), with the strides of the paper 28 → 24 → 22 → 20 → 9.
+    Few parameters, for few capsules.
+
+    (B, C, S, S) → (B, channels[-1], M, M), with the four convolutions and strides of the paper 28 → 24 → 22 → 20 → 9.
+
+    Args:
+        channels, strides: of each convolution.
+    Raises:
+        ValueError: the numbers of channels and strides differ.
     Source: Mazzia, Salvetti, Chiaberge 2021, "Efficient-CapsNet", https://arxiv.org/abs/2101.12491, and the authors'
     code: ReLU before normalisation, ε = 0.001, he_normal.
     """
@@ -147,9 +151,12 @@ class EfficientTrunk(nn.Module):
         strides: tuple[int, ...] = (1, 1, 1, 2),
     ):
         super().__init__()
+        if len(channels) != len(strides):
+            raise ValueError(f"channels are {len(channels)} and strides {len(strides)}; each convolution needs both.")
+        self.kernels = (5,) + (3,) * (len(channels) - 1)
         layers: list[nn.Module] = []
         # Keras' momentum averages over 100 batches, of 16 in the authors' code; PyTorch's 10 of 128 are as many images.
-        for outputs, kernel, stride in zip(channels, KERNELS, strides, strict=True):
+        for outputs, kernel, stride in zip(channels, self.kernels, strides, strict=True):
             conv = nn.Conv2d(in_channels, outputs, kernel, stride)
             he_normal_(conv.weight, in_channels * kernel**2)
             assert conv.bias is not None
@@ -161,7 +168,7 @@ class EfficientTrunk(nn.Module):
 
     def map_size(self, side: int) -> int:
         """At least 2: a map of one pixel would leave a single image without a variance to normalise by."""
-        for kernel, stride in zip(KERNELS, self.strides, strict=True):
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
             side = (side - kernel) // stride + 1
         return side if side > 1 else 0
 

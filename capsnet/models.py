@@ -68,13 +68,15 @@ CONFIGS |= {
 }
 
 
-# Two digits over each other on 36×36 pixels: 16 types of capsules at 5×5 places, routed as in the paper.
+# Two digits over each other on 36×36 pixels: 16 types of capsules at 3×3 places, routed as in the paper. Telling two
+# digits apart takes a deeper and wider trunk than reading one.
 CONFIGS["multi-capsnet"] = {
-    **_TRUNK,
     "kind": "pair",
     "input_size": 36,
-    "primary_options": {"types": 16, "kernel": 5, "normalise": True},
-    "decoder_hidden": [512, 512],
+    "trunk": "efficient",
+    "trunk_options": {"channels": [32, 64, 128, 256, 256], "strides": [1, 2, 1, 1, 1]},
+    "primary_options": {"types": 16, "kernel": 4, "normalise": True},
+    "decoder_hidden": [256, 320],
 }
 
 # The twin of Efficient-CapsNet: the same trunk and depthwise convolution, and two ordinary layers in the place of

@@ -182,6 +182,14 @@ def test_efficient_trunk_and_its_capsules_at_any_size(batch, channels, size, lef
     assert out.poses.shape == (batch, 2, 4) and out.grid == (1, 1)
 
 
+def test_efficient_trunk_of_more_convolutions():
+    trunk = EfficientTrunk(1, (4, 5, 6, 7, 8), (1, 2, 1, 1, 1))
+    assert [m.kernel_size for m in trunk.layers[0::3]] == [(5, 5), (3, 3), (3, 3), (3, 3), (3, 3)]
+    assert trunk.map_size(36) == 9 and trunk(torch.rand(2, 1, 36, 36)).shape == (2, 8, 9, 9)
+    with pytest.raises(ValueError, match=r"^channels are 3 and strides 2; each convolution needs both\.$"):
+        EfficientTrunk(1, (4, 5, 6), (1, 2))
+
+
 def test_efficient_trunk_leaves_nothing_of_12_pixels():
     assert EfficientTrunk(1).map_size(12) == 0
 

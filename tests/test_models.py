@@ -29,8 +29,9 @@ PARAMETERS = {
     "cnn": 161_766,
     # Four convolutions with 2 numbers to normalise each channel, 1024 · 256 + 256, 256 · 160 + 160; capsnet's decoder.
     "student": 896 + 18_624 + 2 * 37_056 + 262_400 + 41_120 + 1_411_344,
-    # Primary 128 · (25 · 96 + 1), 2 · 8 to normalise; W 400 · 8 · 160 + 160; decoder 161 · 512 + 513 · (512 + 1296).
-    "multi-capsnet": 112_160 + 307_344 + 512_000 + 160 + 1_009_936,
+    # Trunk of five convolutions with 2 numbers to normalise each channel; primary 128 · (16 · 256 + 1), 2 · 8 to
+    # normalise; W 144 · 8 · 160 + 160; decoder 161 · 256 + 257 · 320 + 321 · 1296.
+    "multi-capsnet": 896 + 18_624 + 74_112 + 295_680 + 590_592 + 524_432 + 184_320 + 160 + 539_472,
     # Primary 16 · 17 · (96 + 1), W 16 · 10 · 16, β 2 · 10.
     "em-capsnet": 112_160 + 26_384 + 2_560 + 20 + 574_992,
 }
