@@ -24,9 +24,9 @@ def sheet_side(side: int, margin: int = MARGIN) -> int:
 
 def partners(labels: Tensor, pool: Images, generator: torch.Generator) -> Tensor:
     """For each of the labels (B,) the number (B,) of an image in `pool` of another class, all such equally likely."""
-    by_class = pool.labels.argsort(stable=True)
-    counts = torch.bincount(pool.labels, minlength=pool.classes)
-    first, own = (counts.cumsum(0) - counts)[labels], counts[labels]  # the images of the own class, to be passed over
+    sorted_labels, by_class = pool.labels.sort(stable=True)
+    first = torch.searchsorted(sorted_labels, labels)  # the images of the own class are passed over
+    own = torch.searchsorted(sorted_labels, labels, right=True) - first  # bincount would make a GPU wait
     drawn = torch.rand(len(labels), generator=generator, device=labels.device)
     drawn = (drawn * (len(pool) - own)).long()
     return by_class[drawn + torch.where(drawn >= first, own, 0)]
